@@ -26,7 +26,7 @@ func newDiff(set *settings) *cobra.Command {
 	return set.newCommand("diff", name, needsState,
 		flags{"patch": &patch, "json": &set.json, "store": nil},
 		func(cmd *cobra.Command, args []string) error {
-			if err := exclusive(cmd, "patch", "json"); err != nil {
+			if err := exclusive(cmd, "patch json"); err != nil {
 				return err
 			}
 			all, err := changesOf(cmd.Context(), set, args[0])

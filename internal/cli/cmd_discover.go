@@ -116,49 +116,47 @@ func (f findings) MarshalJSON() ([]byte, error) {
 	return strictjson.Set(catalog, "workspaceFiles", files), nil
 }
 
-// print prints a block for each folder, with a group for each kind of artifact. The first one has
-// the workspace files.
+// print prints a block for each folder.
 func (f findings) print(out io.Writer) error {
 	var b strings.Builder
 	for _, root := range f.Roots() {
-		fmt.Fprintf(&b, "%d  %s%s", root.Index, text.Printable(root.Dir.String()),
-			root.Grant.Mark())
-		if from := f.declared[root.Dir]; root.Index > 0 && from != "" {
-			fmt.Fprintf(&b, "  (%s)", text.Printable(from))
-		}
-		b.WriteString("\n")
-		found := 0
-		for _, k := range kinds {
-			var group []discovery.Artifact
-			for _, a := range f.Of(k.kind) {
-				if a.Root.Index == root.Index {
-					group = append(group, a)
-				}
-			}
-			found += len(group)
-			if len(group) > 0 {
-				fmt.Fprintf(&b, "   %s\n", k.title)
-			}
-			for _, a := range group {
-				printArtifact(&b, "   ", a)
-			}
-		}
-		if root.Index == 0 {
-			found += len(f.files)
-			printWorkspaceFiles(&b, root, f.files)
-		}
-		if found == 0 {
-			b.WriteString("   nothing\n")
-		}
-		for _, limit := range f.LimitsReached() {
-			if limit.Root.Index == root.Index {
-				fmt.Fprintf(&b, "   ! %s\n", text.Printable(limit.String()))
-			}
-		}
+		f.printRoot(&b, root)
 		b.WriteString("\n")
 	}
 	b.WriteString(tally(f.Artifacts()))
 	return terminal.Say(out, "%s", strings.TrimSuffix(b.String(), "\n"))
+}
+
+// printRoot prints a folder with a group for each kind of artifact. The first folder has the
+// workspace files.
+func (f findings) printRoot(b *strings.Builder, root workspace.Root) {
+	fmt.Fprintf(b, "%d  %s%s", root.Index, text.Printable(root.Dir.String()), root.Grant.Mark())
+	if from := f.declared[root.Dir]; root.Index > 0 && from != "" {
+		fmt.Fprintf(b, "  (%s)", text.Printable(from))
+	}
+	b.WriteString("\n")
+	empty := b.Len()
+	for _, k := range kinds {
+		title := "   " + k.title + "\n"
+		for _, a := range f.Of(k.kind) {
+			if a.Root.Index == root.Index {
+				b.WriteString(title)
+				title = ""
+				printArtifact(b, "   ", a)
+			}
+		}
+	}
+	if root.Index == 0 {
+		printWorkspaceFiles(b, root, f.files)
+	}
+	if b.Len() == empty {
+		b.WriteString("   nothing\n")
+	}
+	for _, limit := range f.LimitsReached() {
+		if limit.Root.Index == root.Index {
+			fmt.Fprintf(b, "   ! %s\n", text.Printable(limit.String()))
+		}
+	}
 }
 
 // printWorkspaceFiles prints the folders that files in the root list.

@@ -174,15 +174,12 @@ func (e *examination) examineRegistry() {
 	}
 }
 
-// theSessions is the subject of findings about the session store.
-const theSessions = "sessions"
-
 // examineStore opens the session store, reads a session if there is one, and checks that the store
 // is writable.
 func (e *examination) examineStore(ctx context.Context) {
 	store, name, err := e.openStore(e.log, 0)
 	if err != nil {
-		e.judge(theSessions, "", err)
+		e.judge("sessions", "", err)
 		return
 	}
 	switch store := store.(type) {
@@ -193,28 +190,28 @@ func (e *examination) examineStore(ctx context.Context) {
 		if err = store.CheckDir(); err == nil && sqlite.Exists(name) {
 			_, err = store.List(ctx, sessionstore.Query{Limit: 1})
 		}
-		e.judge(theSessions, name, cmp.Or(err, store.Close()))
+		e.judge("sessions", name, cmp.Or(err, store.Close()))
 	}
 }
 
 // examineDatabase checks the database with the sessions.
 func (e *examination) examineDatabase(ctx context.Context, store *postgres.Store) {
 	h, err := store.Check(ctx)
-	e.judge(theSessions, fmt.Sprintf("%s: PostgreSQL %s, schema version %d, answers in %v", store,
+	e.judge("sessions", fmt.Sprintf("%s: PostgreSQL %s, schema version %d, answers in %v", store,
 		h.Server, h.Schema, h.RoundTrip.Round(10*time.Microsecond)), err)
 	if err != nil {
 		return
 	}
 	if h.ReadOnly {
-		e.report(theSessions, broken, "the database can only be read; give the address of its "+
+		e.report("sessions", broken, "the database can only be read; give the address of its "+
 			"primary, or of all servers with target_session_attrs=read-write")
 	}
 	if !h.Protected {
-		e.report(theSessions, doubtful, "the connection may be unencrypted, or the database "+
+		e.report("sessions", doubtful, "the connection may be unencrypted, or the database "+
 			"another one than it says: add sslmode=verify-full to the address")
 	}
 	if !h.RowSecurity {
-		e.report(theSessions, doubtful, "row-level security does not apply to the user "+h.User+
+		e.report("sessions", doubtful, "row-level security does not apply to the user "+h.User+
 			": use one that is neither a superuser nor has BYPASSRLS")
 	}
 }

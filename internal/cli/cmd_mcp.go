@@ -64,13 +64,9 @@ func newMCP(set *settings) *cobra.Command {
 
 // check reports flags that do not fit together.
 func (m *mcpFlags) check(cmd *cobra.Command) error {
-	for _, flags := range [][]string{
-		{"dir", "any-dir"}, {"read-dir", "any-dir"}, {"within", "any-dir"},
-		{"token-file", "no-auth"},
-	} {
-		if err := exclusive(cmd, flags...); err != nil {
-			return err
-		}
+	if err := exclusive(cmd, "dir any-dir", "read-dir any-dir", "within any-dir",
+		"token-file no-auth"); err != nil {
+		return err
 	}
 	for _, flag := range []string{"token-file", "no-auth", "any-dir"} {
 		if cmd.Flags().Changed(flag) && m.http == "" {

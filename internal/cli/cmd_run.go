@@ -69,11 +69,8 @@ func newRun(set *settings) *cobra.Command {
 
 // check reports flags that do not fit together.
 func (r *runFlags) check(cmd *cobra.Command) error {
-	for _, names := range [][]string{{"load", "resume", "fork", "continue"},
-		{"load", "resume", "fork", "worktree"}} {
-		if err := exclusive(cmd, names...); err != nil {
-			return err
-		}
+	if err := exclusive(cmd, "load resume fork continue", "load resume fork worktree"); err != nil {
+		return err
 	}
 	for _, name := range []string{"load", "resume", "fork"} {
 		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
@@ -170,19 +167,11 @@ func runPrompt(
 	show, own := terminal.NewPrinter(set.out), *set // the settings of this turn
 	own.err = show.Aside(set.err)
 	set = &own
+	setup, err := r.setup(ctx, set)
+	if err != nil {
+		return err
+	}
 	r.session.Login = d.login()
-	roots, err := r.roots()
-	if err == nil && r.worktree != "" {
-		roots, err = enterWorktrees(ctx, set, r.worktree, r.rootFlags)
-		r.session.Dirs = roots.Additional().Strings()
-	}
-	if err != nil {
-		return err
-	}
-	servers, err := runner.Servers(r.mcp, r.mcpConfigs)
-	if err != nil {
-		return err
-	}
 	set.keepDirs = set.keepDirs || r.session.KeepsDirs()
 	permit := r.permissions(set.streams, show)
 	c, end := runner.Connect(context.WithoutCancel(ctx), r.options(set, show, permit),
@@ -194,8 +183,7 @@ func runPrompt(
 	if !r.json {
 		watch.Go(func() { show.Watch(watching) })
 	}
-	turn, err := r.session.Turn(ctx, opened, c,
-		client.Setup{Roots: roots, MCPServers: servers}, prompt)
+	turn, err := r.session.Turn(ctx, opened, c, setup, prompt)
 	unwatch()
 	watch.Wait()
 	failed := end()
@@ -215,6 +203,19 @@ func runPrompt(
 		return set.explainAdapter(runner.Explain(err), d.command.Path)
 	}
 	return cmp.Or(show.Err(), permit.Err(), turnError(turn))
+}
+
+// setup returns the folders and MCP servers of the session, of which it makes the worktrees.
+func (r *runFlags) setup(ctx context.Context, set *settings) (s client.Setup, err error) {
+	s.Roots, err = r.roots()
+	if err == nil && r.worktree != "" {
+		s.Roots, err = enterWorktrees(ctx, set, r.worktree, r.rootFlags)
+		r.session.Dirs = s.Roots.Additional().Strings()
+	}
+	if err == nil {
+		s.MCPServers, err = runner.Servers(r.mcp, r.mcpConfigs)
+	}
+	return s, err
 }
 
 // options returns the options of the client, which shows what the agent does.

@@ -28,7 +28,7 @@ func newSetup(set *settings) *cobra.Command {
 				return usage.Errorf("setup takes flags, such as --editor zed --agent claude, and "+
 					"the command of an agent after -- (got %q)", words[0])
 			}
-			if err := exclusive(cmd, "agent", "model"); err != nil {
+			if err := exclusive(cmd, "agent model"); err != nil {
 				return err
 			}
 			if err := set.checkSandbox(); err != nil {

@@ -47,9 +47,7 @@ func oneOf(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-func directories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveFilterDirs
-}
+var directories = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 
 // completeModels offers the models that --model accepts.
 func (set *settings) completeModels(*cobra.Command, []string, string) (

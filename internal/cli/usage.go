@@ -56,16 +56,18 @@ func splitAtDash(cmd *cobra.Command, args []string) (before, command []string) {
 	return args, nil
 }
 
-// exclusive rejects the use of more than one of these flags.
-func exclusive(cmd *cobra.Command, flags ...string) error {
-	given := ""
-	for _, flag := range flags {
-		switch {
-		case !cmd.Flags().Changed(flag):
-		case given != "":
-			return usage.Errorf("--%s and --%s cannot be used together", given, flag)
-		default:
-			given = flag
+// exclusive rejects the use of more than one flag of a group, such as "load resume".
+func exclusive(cmd *cobra.Command, groups ...string) error {
+	for _, group := range groups {
+		given := ""
+		for flag := range strings.FieldsSeq(group) {
+			switch {
+			case !cmd.Flags().Changed(flag):
+			case given != "":
+				return usage.Errorf("--%s and --%s cannot be used together", given, flag)
+			default:
+				given = flag
+			}
 		}
 	}
 	return nil

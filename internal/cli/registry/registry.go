@@ -120,14 +120,14 @@ func (a Agent) check() error {
 		return errors.New("its name is missing, too long or not one line")
 	}
 	for platform, program := range d.Binary {
-		if err := program.check(nil); err != nil {
+		if err := program.checkBinary(); err != nil {
 			return fmt.Errorf("binary.%s: %w", text.Name(platform), err)
 		}
 	}
-	if err := d.NPX.check(npmPattern()); err != nil {
+	if err := d.NPX.checkPackage(npmPattern()); err != nil {
 		return fmt.Errorf("npx: %w", err)
 	}
-	if err := d.UVX.check(pypiPattern()); err != nil {
+	if err := d.UVX.checkPackage(pypiPattern()); err != nil {
 		return fmt.Errorf("uvx: %w", err)
 	}
 	if d.Binary[platformName()] == nil && d.NPX == nil && d.UVX == nil {
@@ -136,20 +136,35 @@ func (a Agent) check() error {
 	return nil
 }
 
-// check checks how the program is started. pkg matches the names of packages, nil for a binary.
-func (r *Program) check(pkg *regexp.Regexp) error {
-	if r == nil {
-		return nil
-	}
+// checkBinary checks a program in an archive, if there is one.
+func (r *Program) checkBinary() error {
 	switch {
-	case pkg != nil && (len(r.Package) > 300 || !pkg.MatchString(r.Package)):
-		return errors.New("its package is not the name of a package")
-	case pkg == nil && !isShownURL(r.Archive):
+	case r == nil:
+		return nil
+	case !isShownURL(r.Archive):
 		return errors.New("its archive is not an address")
-	case pkg == nil && !r.isInArchive():
+	case !r.isInArchive():
 		return errors.New("its cmd is not a program in the archive")
-	case pkg != nil && r.Cmd != "" && !programPattern().MatchString(r.Cmd):
+	}
+	return r.checkStart()
+}
+
+// checkPackage checks a program in a package whose name has a pattern, if there is one.
+func (r *Program) checkPackage(names *regexp.Regexp) error {
+	switch {
+	case r == nil:
+		return nil
+	case len(r.Package) > 300 || !names.MatchString(r.Package):
+		return errors.New("its package is not the name of a package")
+	case r.Cmd != "" && !programPattern().MatchString(r.Cmd):
 		return errors.New("its cmd is not the name of a program")
+	}
+	return r.checkStart()
+}
+
+// checkStart checks how the program is started.
+func (r *Program) checkStart() error {
+	switch {
 	case isOther(r.program()):
 		return fmt.Errorf("%s is not an agent: it starts other programs", r.program())
 	case len(r.Args) > 100:

@@ -56,7 +56,7 @@ func (s Session) Turn(
 		return client.TurnEnd{}, ExplainLogin(agent, err, s.Login)
 	}
 	if err := s.choose(ctx, c, session); err != nil {
-		if s.Fork != "" || s.stored() == "" && !s.Last { // it is a new one
+		if s.Fork != "" || s.isNew() {
 			err = errors.Join(err, c.DeleteSession(ctx, session.ID))
 		}
 		return client.TurnEnd{}, err
@@ -94,7 +94,7 @@ func (s Session) Turn(
 func (s Session) open(
 	ctx context.Context, c *client.Client, setup client.Setup,
 ) (opened client.Session, roots workspace.Roots, err error) {
-	if s.stored() == "" && !s.Last {
+	if s.isNew() {
 		setup.OmitAdditional = len(s.Dirs) == 0
 		opened, err = c.NewSession(ctx, setup)
 		return opened, setup.Roots, err
@@ -164,10 +164,10 @@ func (s Session) choose(ctx context.Context, c *client.Client, session client.Se
 // stored returns the name of the stored session to continue, "" if none is named.
 func (s Session) stored() string { return cmp.Or(s.Load, s.Resume, s.Fork) }
 
+func (s Session) isNew() bool { return s.stored() == "" && !s.Last }
+
 // KeepsDirs reports whether the agent process keeps the folders of a stored session by itself.
-func (s Session) KeepsDirs() bool {
-	return len(s.Dirs) == 0 && (s.stored() != "" || s.Last)
-}
+func (s Session) KeepsDirs() bool { return len(s.Dirs) == 0 && !s.isNew() }
 
 // find returns the stored session to continue: the one that a flag names, or the last one of cwd.
 // A session that is not listed has only an id.
