@@ -38,11 +38,8 @@ func newSetup(set *settings) *cobra.Command {
 			o.Chosen = set.flags.Changed("agent") || set.flags.Changed("model")
 			o.Agent, o.Model, o.Sandbox = set.agent, set.model, set.sandbox
 			o.Path = cmp.Or(set.configPath, os.Getenv("ACP_AGENT_CONFIG"), config.DefaultPath())
-			o.Dirs, o.KeepDirs = dirs, set.flags.Changed("keep-dirs")
+			o.Dirs, o.KeepDirs, o.Allow = dirs, set.flags.Changed("keep-dirs"), set.allow
 			o.Rules = set.flags.Changed("allow") || set.flags.Changed("permissions")
-			if set.flags.Changed("allow") {
-				o.Allow = set.allow
-			}
 			var err error
 			o.Workspace, err = set.workspace()
 			if err = cmp.Or(err, makeAbsolute(set)); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"net/url"
+	"reflect"
 	"slices"
 	"time"
 
@@ -58,10 +59,7 @@ func (f *rightsFlags) setBudget(text string) (err error) {
 }
 
 // areGiven reports whether a command has one of the flags.
-func (f *rightsFlags) areGiven() bool {
-	return len(f.within) > 0 || f.agent != "" || f.limits != serve.Limits{} ||
-		f.budget != nil || len(f.rules.Ask)+len(f.rules.Deny) > 0
-}
+func (f *rightsFlags) areGiven() bool { return !reflect.ValueOf(*f).IsZero() }
 
 // change returns an account with the rights that the flags name in place of its own.
 func (f *rightsFlags) change(set *settings, a serve.Account) (serve.Account, error) {
@@ -129,7 +127,7 @@ func (f *rightsFlags) create(set *settings, name string) error {
 	_, err := set.accounts().Account(name)
 	switch {
 	case err == nil:
-		err = serve.ErrAccountExists
+		err = fs.ErrExist
 	case len(f.within) == 0:
 		return errNoFolders(name)
 	default:
@@ -138,7 +136,7 @@ func (f *rightsFlags) create(set *settings, name string) error {
 			err = set.accounts().Create(a)
 		}
 	}
-	if errors.Is(err, serve.ErrAccountExists) {
+	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("there is a user %s: acp-agent tokens add %[1]s, without other rights, "+
 			"adds a token, and acp-agent tokens set %[1]s changes the rights", name)
 	}

@@ -54,11 +54,15 @@ func run(ctx context.Context, args []string, s streams) int {
 	var unprinted error
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { unprinted = printHelp(cmd) })
 	cmd, err := root.ExecuteContextC(ctx)
-	err = cmp.Or(err, unprinted)
+	return report(ctx, s, cmd, cmp.Or(err, unprinted))
+}
+
+// report says why a command has failed, if it has, and returns the exit status.
+func report(ctx context.Context, s streams, cmd *cobra.Command, err error) int {
 	if ended, ok := errors.AsType[*statusError](err); ok {
 		return ended.status
 	}
-	forEditor := cmd == root || cmd.Name() == "acp" || cmd.Name() == "connect"
+	forEditor := !cmd.HasParent() || cmd.Name() == "acp" || cmd.Name() == "connect"
 	interrupted := errors.Is(context.Cause(ctx), errInterrupted)
 	failed, ok := errors.AsType[*fs.PathError](err)
 	unwritten := ok && failed.Path == os.Stdout.Name()

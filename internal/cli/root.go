@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,7 +141,7 @@ func isLike(cmd *cobra.Command, arg string) bool {
 func findFlag(root *cobra.Command, arg string) (flag *pflag.Flag, hasValue bool) {
 	name, _, hasValue := strings.Cut(arg, "=")
 	if long, ok := strings.CutPrefix(name, "--"); ok {
-		return cmp.Or(root.Flags().Lookup(long), root.PersistentFlags().Lookup(long)), hasValue
+		return root.Flag(long), hasValue
 	}
 	if short, ok := strings.CutPrefix(name, "-"); ok && len(short) == 1 {
 		return root.Flags().ShorthandLookup(short), hasValue

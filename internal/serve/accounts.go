@@ -90,20 +90,13 @@ type Accounts struct{ dir string }
 // NewAccounts returns the accounts in dir, which Create creates.
 func NewAccounts(dir string) *Accounts { return &Accounts{dir} }
 
-// ErrAccountExists is returned by [Accounts.Create] if the name is taken.
-var ErrAccountExists = errors.New("there is a user with this name")
-
-// Create creates an account without tokens.
+// Create creates an account without tokens. The error is fs.ErrExist if the name has an account.
 func (s *Accounts) Create(a Account) error {
 	path, content, err := s.encode(a)
 	if err != nil {
 		return err
 	}
-	err = privatefile.CreateFile(path, content)
-	if errors.Is(err, fs.ErrExist) {
-		return ErrAccountExists
-	}
-	return err
+	return privatefile.CreateFile(path, content)
 }
 
 // Change changes an account. The error is fs.ErrNotExist if the name has no account.

@@ -31,7 +31,7 @@ func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorIs(t, s.Change(ana), fs.ErrNotExist)
 	require.NoError(t, s.Create(ana))
-	require.ErrorIs(t, s.Create(ana), ErrAccountExists)
+	require.ErrorIs(t, s.Create(ana), fs.ErrExist)
 	secrets := make([]string, 3)
 	for i := range secrets {
 		secrets[i], err = s.AddToken("ana", Token{Created: time.Unix(int64(i), 0).UTC(), Label: fmt.Sprint(i)})

@@ -217,8 +217,7 @@ func cookieName(proof string) string { return cookiePrefix + tokenID(hashToken(p
 
 // proof returns the proof that a request comes from the page, or "".
 func proof(r *http.Request) string {
-	offered := websocket.Offered(r, proofProtocol)
-	return cmp.Or(r.Header.Get(proofHeader), strings.TrimPrefix(offered, proofProtocol))
+	return cmp.Or(r.Header.Get(proofHeader), websocket.Offered(r, proofProtocol))
 }
 
 // device returns the device that sent a request from the page.

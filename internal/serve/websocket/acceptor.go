@@ -144,15 +144,15 @@ func Token(r *http.Request) string {
 		}
 		return token
 	}
-	return strings.TrimPrefix(Offered(r, bearer), bearer)
+	return Offered(r, bearer)
 }
 
-// Offered returns the subprotocol with a prefix that a request offers, or "".
+// Offered returns what follows a prefix in the subprotocols that a request offers, or "".
 func Offered(r *http.Request, prefix string) string {
 	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
 		for offered := range strings.SplitSeq(header, ",") {
-			if offered = strings.TrimSpace(offered); strings.HasPrefix(offered, prefix) {
-				return offered
+			if rest, ok := strings.CutPrefix(strings.TrimSpace(offered), prefix); ok {
+				return rest
 			}
 		}
 	}
@@ -161,8 +161,8 @@ func Offered(r *http.Request, prefix string) string {
 
 func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	subprotocols := []string{protocol, webProtocol}
-	if offered := Offered(r, bearer); offered != "" {
-		subprotocols = append(subprotocols, offered) // browsers want one of those that they offer
+	if token := Offered(r, bearer); token != "" {
+		subprotocols = append(subprotocols, bearer+token) // browsers want one that they offer
 	}
 	return websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols: subprotocols, InsecureSkipVerify: true, // of the origin
