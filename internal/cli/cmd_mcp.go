@@ -135,28 +135,7 @@ func (m mcpFlags) options(
 	}
 	o.Guard = set.guard
 	if m.session != "" {
-		secret := os.Getenv(mcprelay.SecretVariable)
-		o.Guard = func(ctx context.Context, w *workspace.Workspace) (*workspace.Workspace, error) {
-			rules, err := mcprelay.SessionRules(ctx, m.session, secret)
-			if err != nil {
-				return nil, err
-			}
-			return guarded(w, permission.Permissions{Ask: rules.Ask, Deny: rules.Deny})
-		}
-		o.Session = func(ctx context.Context) ([]workspace.Root, error) {
-			return mcprelay.SessionRoots(ctx, m.session, secret)
-		}
-		if m.tellOnly {
-			o.Only = []string{"find_skills"}
-		}
-		o.Context, err = mcprelay.SessionContext(ctx, m.session, secret)
-		switch {
-		case errors.Is(err, mcprelay.ErrEnded): // started by an agent that has kept the server
-			logger.Info("serving no tools", "reason", err)
-			o.Only = []string{}
-		case err != nil:
-			logger.Info("cannot tell the model what is in the folders", "error", err)
-		}
+		m.follow(ctx, &o)
 	}
 	if o.Roots, err = rootsOf(slices.Concat(m.roots, m.readRoots)); err != nil {
 		return o, usage.WithFlagNames(err, "dir", "dir")
@@ -171,6 +150,33 @@ func (m mcpFlags) options(
 		o.Workspace.Policy.Allow = append(o.Workspace.Policy.Allow, dir)
 	}
 	return o, err
+}
+
+// follow makes the server one of a session, with its roots and its rules.
+func (m mcpFlags) follow(ctx context.Context, o *mcpserver.Options) {
+	secret := os.Getenv(mcprelay.SecretVariable)
+	o.Guard = func(ctx context.Context, w *workspace.Workspace) (*workspace.Workspace, error) {
+		rules, err := mcprelay.SessionRules(ctx, m.session, secret)
+		if err != nil {
+			return nil, err
+		}
+		return guarded(w, permission.Permissions{Ask: rules.Ask, Deny: rules.Deny})
+	}
+	o.Session = func(ctx context.Context) ([]workspace.Root, error) {
+		return mcprelay.SessionRoots(ctx, m.session, secret)
+	}
+	if m.tellOnly {
+		o.Only = []string{"find_skills"}
+	}
+	var err error
+	o.Context, err = mcprelay.SessionContext(ctx, m.session, secret)
+	switch {
+	case errors.Is(err, mcprelay.ErrEnded): // started by an agent that has kept the server
+		o.Logger.Info("serving no tools", "reason", err)
+		o.Only = []string{}
+	case err != nil:
+		o.Logger.Info("cannot tell the model what is in the folders", "error", err)
+	}
 }
 
 // guard returns w as the rules of the configuration let it be used.
