@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,22 +32,16 @@ const (
 
 // garbage observes the collections of the program.
 type garbage struct {
-	mu      sync.Mutex
 	idle    *time.Timer // calls free
-	freeing bool        // the next collection is that of free
+	freeing atomic.Bool // the next collection is that of free
 }
 
 // collected is called after each collection. The memory limit is at least one and a half times the
 // live memory, because below that the collector would run all the time.
 func (g *garbage) collected() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	live, used := measureMemory()
 	debug.SetMemoryLimit(max(memoryLimit, live+live/2))
-	switch {
-	case g.freeing:
-		g.freeing = false
-	case used >= worthFreeing:
+	if !g.freeing.Swap(false) && used >= worthFreeing {
 		g.idle.Reset(idleTime)
 	}
 	g.awaitNext()
@@ -61,9 +55,7 @@ func (g *garbage) awaitNext() {
 
 // free collects garbage and gives unused memory back to the system.
 func (g *garbage) free() {
-	g.mu.Lock()
-	g.freeing = true
-	g.mu.Unlock()
+	g.freeing.Store(true)
 	debug.FreeOSMemory()
 }
 

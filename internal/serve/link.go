@@ -48,7 +48,7 @@ func ParseURL(given string) (string, error) {
 		return "", fmt.Errorf("the URL must not contain a password: use %s", TokenVariable)
 	}
 	if to.Path == "" || to.Path == "/" {
-		to.Path = websocket.Path
+		to.Path = Path
 	}
 	return to.String(), nil
 }

@@ -113,8 +113,8 @@ func NewServer(o Options) *Server {
 	return s
 }
 
-// Path is the path of connections.
-const Path = websocket.Path
+// Path is where an ACP server accepts connections.
+const Path = "/acp"
 
 // ServeMetrics serves the metrics of the server on listener, at the path /metrics, until the caller
 // calls end.
@@ -224,12 +224,9 @@ const auditFails = "the server cannot write its audit log, and serves nobody wit
 
 const shuttingDown = "the server is shutting down"
 
-// retainEvery is the time between two looks for sessions that are too old.
-const retainEvery = time.Hour
-
 // retain deletes the users' old sessions every hour, until ctx ends.
 func (s *Server) retain(ctx context.Context) {
-	for now := range pause.Every(ctx, retainEvery) {
+	for now := range pause.Every(ctx, time.Hour) {
 		if err := s.deleteOld(ctx, now); err != nil && ctx.Err() == nil {
 			s.options.Log.Warn("cannot delete old sessions; it is tried again", "error", err)
 		}

@@ -24,9 +24,6 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Path is where an ACP server accepts connections.
-const Path = "/acp"
-
 // protocol is the subprotocol of two acp-agents. In it an empty message is the end of what a side
 // sends: WebSocket itself has no half-closed connections.
 const protocol = "acp-agent"
