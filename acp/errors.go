@@ -82,6 +82,10 @@ func protocolError(err error) error {
 		return stateError(jsonrpc.CodeInvalidRequest, e.Error(),
 			reasonData{Reason: "fenced", SessionID: string(e.ID)})
 	}
+	if e, ok := errors.AsType[*sessionstore.QuotaError](err); ok {
+		return stateError(jsonrpc.CodeInvalidRequest, e.Error(),
+			reasonData{Reason: "quota_exceeded"})
+	}
 	if e, ok := errors.AsType[*sessionstore.CursorError](err); ok {
 		return strictjson.Refuse(
 			strictjson.NewViolation("cursor", string(e.Cursor), strictjson.InvalidCursor))

@@ -3,6 +3,8 @@ package sessionstore
 import (
 	"errors"
 	"fmt"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 var (
@@ -29,6 +31,14 @@ type FencedError struct {
 
 func (e *FencedError) Error() string {
 	return fmt.Sprintf("session %q was opened in another window; load it again", string(e.ID))
+}
+
+// QuotaError is returned for what would exceed the limit of an owner, see [Shared.Limit].
+type QuotaError struct{ Limit int }
+
+func (e *QuotaError) Error() string {
+	return fmt.Sprintf("your sessions take up all of the %s that the server allows you: "+
+		"delete some of them first", text.Size(e.Limit))
 }
 
 // CursorError is returned for a cursor that is malformed or was made with other filters.

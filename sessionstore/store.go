@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// SessionBytes is the size that [Store.Size] counts for a session besides its history and states.
+// SessionBytes is what [Shared.Limit] counts for a session besides its history, states and Meta.
 const SessionBytes = 1 << 10
 
 // Store keeps sessions. Consumers take the part of it that they need.
@@ -14,8 +14,8 @@ const SessionBytes = 1 << 10
 // effect of a method that returned without error survives a crash of the process. A call whose
 // context ended, or whose medium failed, has taken effect completely or not at all.
 //
-// Methods return [*NotFoundError], [*FencedError], [*CursorError], [ErrExists], [ErrDraft],
-// [ErrClosed], the error of the context, and [*UnavailableError] if the medium fails.
+// Methods return [*NotFoundError], [*FencedError], [*CursorError], [*QuotaError], [ErrExists],
+// [ErrDraft], [ErrClosed], the error of the context, and [*UnavailableError] if the medium fails.
 //
 // Creating a Store should cost nothing: an implementation opens its medium at the first call that
 // needs it.
@@ -44,10 +44,6 @@ type Store interface {
 	// Prune deletes the sessions that q matches, and returns their number. Other writers may run in
 	// between. If Prune fails, n sessions have already been deleted.
 	Prune(ctx context.Context, q PruneQuery) (n int, err error)
-
-	// Size returns about how many bytes the sessions of the owner take, without those that were
-	// deleted, even if their data was not erased yet.
-	Size(ctx context.Context) (bytes int, err error)
 
 	// Search returns the messages that contain all words of a text, the most recently indexed
 	// first. It finds everything that was stored before the call, except that a store may leave out
@@ -142,6 +138,11 @@ type Shared interface {
 	// effect in another's. Closing it does nothing, and a draft may be used in any store of its
 	// owner.
 	For(owner string) Store
+
+	// Limit sets about how many bytes an owner's sessions may take, 0 for any number. Beyond it,
+	// what begins a session or a turn, or adds to a draft, returns [*QuotaError]. It limits this
+	// process, which finds within ten minutes what others have stored or deleted.
+	Limit(owner string, bytes int)
 
 	// Owners returns the names of all owners who have or had sessions, in order.
 	Owners(ctx context.Context) ([]string, error)

@@ -34,7 +34,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.admit(v.Account)
-	if s.share(v.Name).pace.WaitN(r.Context(), requestUnits) != nil {
+	if s.pace(v.Name).WaitN(r.Context(), requestUnits) != nil {
 		return // the client has left
 	}
 	from = append(v.named(), from...)
@@ -82,7 +82,7 @@ func (s *Server) serveNew(
 	defer audit.Info("disconnected")
 	ctx, end := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer s.note(conn.ID(), admitted{user: v.Name, token: v.Token, end: end})()
-	limited := &paced{conn, s.messages.Of(v.Name), s.share(v.Name).pace}
+	limited := &paced{conn, s.messages.Of(v.Name), s.pace(v.Name)}
 	if err := s.acp.Serve(ctx, limited, peer); err != nil {
 		log = log.With("error", err)
 	}

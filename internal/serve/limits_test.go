@@ -19,13 +19,13 @@ import (
 
 // paced lets a user send so many requests, and then one in an hour.
 func (h *host) paced(user string, burst int) {
-	pace := h.share(user).pace
+	pace := h.pace(user)
 	pace.SetLimit(rate.Every(time.Hour))
 	pace.SetBurst(burst * requestUnits)
 }
 
 // requests returns how many requests a user may send at once.
-func (h *host) requests(user string) float64 { return h.share(user).pace.Tokens() / requestUnits }
+func (h *host) requests(user string) float64 { return h.pace(user).Tokens() / requestUnits }
 
 // Requests of a user who sends too many wait, over all connections, and those of others do not.
 //
@@ -82,7 +82,7 @@ func TestRequestsThatWaitEndWithTheDevice(t *testing.T) {
 	phone := h.pair("ana", acp.RoleWatch)
 	h.paced("ana", 1)
 	require.True(t, h.knows(phone))
-	h.share("ana").pace.SetLimit(requestUnits / 3.0) // the next one waits for three seconds
+	h.pace("ana").SetLimit(requestUnits / 3.0) // the next one waits for three seconds
 	done := make(chan bool, 1)
 	go func() { done <- h.knows(phone) }()
 	require.Eventually(t, func() bool { return h.requests("ana") < -0.1 }, time.Minute, time.Millisecond)
@@ -200,7 +200,9 @@ func TestStoredBytesAreLimited(t *testing.T) {
 	first, long := ana.open(dir).id(t), strings.Repeat("word ", 12<<10)
 	require.Empty(t, ana.say(first, long).Error)
 	other := connect(t, "ws://"+h.address, h.another("ana")).initialize()
-	for _, refused := range []answer{ana.say(first, long), other.say(other.open(dir).id(t), long)} {
+	fork := map[string]any{"sessionId": first, "cwd": dir, "mcpServers": []any{}}
+	for _, refused := range []answer{ana.say(first, long), other.say(other.open(dir).id(t), long),
+		ana.call("session/fork", fork)} {
 		require.Contains(t, refused.Error.Message, "all of the 100 KiB that the server allows you")
 		require.JSONEq(t, `{"reason":"quota_exceeded"}`, string(refused.Error.Data))
 	}
@@ -208,8 +210,6 @@ func TestStoredBytesAreLimited(t *testing.T) {
 	require.Empty(t, ana.say(first, "/ls").Error, "there is room for this one")
 
 	require.Empty(t, ana.call("session/delete", map[string]any{"sessionId": first}).Error)
-	h.share("ana").asked = time.Now().Add(-quotaRecheck)
-	require.Empty(t, ana.say(ana.open(dir).id(t), long).Error)
 }
 
 // A session counts although nothing was said in it, and an account may have a limit of its own.

@@ -124,7 +124,7 @@ func (s *Server) forDevice(
 	return s.forPage(func(w http.ResponseWriter, r *http.Request) {
 		v, err := s.who(r)
 		if err == nil {
-			if s.share(v.Name).pace.WaitN(r.Context(), pageUnits(r)) != nil {
+			if s.pace(v.Name).WaitN(r.Context(), pageUnits(r)) != nil {
 				return // the page has left
 			}
 			v, err = s.who(r) // it may have been revoked meanwhile

@@ -22,6 +22,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/serve/budget"
@@ -90,10 +92,10 @@ type Server struct {
 	connected atomic.Int64 // connections so far
 	draining  atomic.Bool  // there are no new connections
 
-	mu     sync.Mutex
-	users  map[string]Account   // those who have connected, by name
-	conns  map[string]*admitted // the connections, by id
-	shares map[string]*share    // of those who have connected at some time, by name
+	mu    sync.Mutex
+	users map[string]Account       // those who have connected, by name
+	conns map[string]*admitted     // the connections, by id
+	paces map[string]*rate.Limiter // of those who have connected at some time, by name
 }
 
 // NewServer returns a server.
@@ -105,7 +107,7 @@ func NewServer(o Options) *Server {
 		acceptor: websocket.NewAcceptor(websocket.Times{}, messages),
 		health:   health{store: o.Store, log: o.Log},
 		users:    make(map[string]Account), conns: make(map[string]*admitted),
-		shares: make(map[string]*share),
+		paces: make(map[string]*rate.Limiter),
 	}
 	s.acp = acp.NewServer(acp.ServerOptions{PerPeer: o.Limits, Options: s.serving})
 	s.metrics = newMetrics(o.Version)

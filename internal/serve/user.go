@@ -35,13 +35,13 @@ func (s *Server) user(name string) (User, error) {
 	for _, within := range a.Within.All() {
 		roots.Policy.Allow = append(roots.Policy.Allow, within)
 	}
+	s.options.Store.Limit(name, cmp.Or(a.Limits.StoredBytes, s.options.StoredBytes))
 	return User{
 		Account:    a,
 		Connection: fmt.Sprintf("%d %s", s.connected.Add(1), name),
 		Workspace:  roots,
-		Store: limitedStore{s.options.Store.For(name), s.share(name),
-			cmp.Or(a.Limits.StoredBytes, s.options.StoredBytes)},
-		Log: s.options.Log.With("user", name),
+		Store:      s.options.Store.For(name),
+		Log:        s.options.Log.With("user", name),
 	}, nil
 }
 

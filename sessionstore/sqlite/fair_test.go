@@ -48,7 +48,7 @@ func (g *gate) Traits() core.Traits {
 func TestOwnersTakeTurns(t *testing.T) {
 	write := func(s sessionstore.Store) { _ = s.Rename(context.Background(), "none", "x") }
 	list := func(s sessionstore.Store) { _, _ = s.List(context.Background(), sessionstore.Query{}) }
-	count := func(s sessionstore.Store) { _, _ = s.Size(context.Background()) }
+	count := func(s sessionstore.Store) { _, _ = s.Sums(context.Background(), sessionstore.ChargeQuery{}) }
 	read := func(s sessionstore.Store) { _, _ = s.Get(context.Background(), "none") }
 	for name, tc := range map[string]struct {
 		calls []func(sessionstore.Store)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -125,5 +126,26 @@ func dumper(_ context.Context, s *sqlite.Store, _ string) error {
 			_, err = os.Stdout.Write(content)
 		}
 		return err
+	})
+}
+
+// An owner who has deleted something has room again, after a while.
+//
+// Clause N6.
+func TestLimitAfterDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sqlite.NewMemory()
+		s.Limit("", 2*sessionstore.SessionBytes)
+		storetest.Create(t, s, "one")
+		n, err := s.Get(t.Context(), "one")
+		require.NoError(t, err)
+		n.ID = "two"
+		create := func() error { _, err := s.Create(t.Context(), n); return err }
+		require.NoError(t, create())
+		require.NoError(t, s.Delete(t.Context(), "two"))
+		require.ErrorAs(t, create(), new(*sessionstore.QuotaError))
+		time.Sleep(10 * time.Second)
+		require.NoError(t, create())
+		require.NoError(t, s.Close())
 	})
 }

@@ -17,7 +17,7 @@ func pruneTests() []testCase {
 		{"S10/prune unused sessions", pruneUnused},
 		{"S10/prune no session that is used meanwhile", pruneWhileUsing},
 		{"S10/prune without a bound and as a dry run", pruneNothing},
-		{"N6/size of an owner's sessions", sizeOfSessions},
+		{"N6/an owner stores no more than the limit", limitOfAnOwner},
 	}
 }
 
@@ -92,23 +92,29 @@ func pruneNothing(t *testing.T, s store) {
 	require.Len(t, listAll(t, s, sessionstore.Query{}), 3)
 }
 
-func sizeOfSessions(t *testing.T, s store) {
-	size := func(s store) int {
-		n, err := s.Size(t.Context())
-		require.NoError(t, err)
-		return n
+func limitOfAnOwner(t *testing.T, s store) {
+	shared, ctx, long := s.(sessionstore.Shared), t.Context(), []update{say(strings.Repeat("y", 64<<10))}
+	record(t, s, Create(t, s, "deleted"), "ask", long...)
+	require.NoError(t, s.Delete(ctx, "deleted"))
+	one := Create(t, s, "one")
+	record(t, s, one, "ask", long...)
+	draft := newDraft(t, s, "")
+	shared.Limit("", 100<<10)
+	number := Begin(t, s, one, sessionstore.Turn{})
+	n := usual(t, sessionstore.Session{ID: "two", StateKey: "key", Updated: time.Now()})
+	_, forked := s.Fork(ctx, "one", n)
+	_, begun := s.BeginTurn(ctx, one, sessionstore.Turn{Prompt: long})
+	n.Meta = long[0].Raw
+	_, imported := s.Import(ctx, n.Agent, []sessionstore.Session{n}, false)
+	_, adopted := s.Adopt(ctx, n, nil)
+	for _, err := range []error{forked, begun, imported, adopted, draft.Append(ctx, long)} {
+		require.ErrorAs(t, err, new(*sessionstore.QuotaError))
 	}
-	require.Zero(t, size(s))
-	l := Create(t, s, "one")
-	require.Equal(t, sessionstore.SessionBytes, size(s))
-	const long = 1 << 20
-	record(t, s, l, strings.Repeat("x", long), say(strings.Repeat("y", long)))
-	full := size(s)
-	require.InDelta(t, 2*long, full, 10<<10)
-	fork(t, s, "one", sessionstore.Session{ID: "two"})
-	require.Greater(t, size(s), full)
-	require.Zero(t, size(s.(sessionstore.Shared).For("somebody else")))
-	require.NoError(t, s.Delete(t.Context(), "one"))
-	require.NoError(t, s.Delete(t.Context(), "two"))
-	require.Zero(t, size(s))
+	require.NoError(t, s.EndTurn(ctx, one, number, long...), "it had begun")
+	n.Meta = nil
+	_, restored := s.Restore(ctx, n, draft, nil)
+	require.ErrorAs(t, restored, new(*sessionstore.QuotaError))
+	Create(t, shared.For("somebody else"), "one")
+	shared.Limit("", 0)
+	fork(t, s, "one", n)
 }

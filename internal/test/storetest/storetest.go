@@ -76,6 +76,8 @@ type tenant struct {
 
 func (s tenant) For(owner string) sessionstore.Store { return s.all.For(s.name + owner) }
 
+func (s tenant) Limit(owner string, bytes int) { s.all.Limit(s.name+owner, bytes) }
+
 func (s tenant) Owners(ctx context.Context) (owners []string, err error) {
 	all, err := s.all.Owners(ctx)
 	for _, owner := range all {

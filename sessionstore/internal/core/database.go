@@ -106,7 +106,10 @@ type Rows interface {
 type transaction struct {
 	tx Tx
 	*shared
-	owner string
+	owner  string
+	quota  *quota
+	asked  time.Time // when it began to wait for its turn
+	begins bool      // it stores what is refused if there is no room for it
 }
 
 // failure is the error that has ended a transaction.

@@ -50,6 +50,7 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 	history, states := sessionstore.Split(segment)
 	last, err := transact(ctx, d.store, Write, func(tx *transaction) int64 {
 		d.mustLock(tx)
+		tx.begins = true
 		return tx.addBodies(d.strand, d.last, packed(history))
 	})
 	if err != nil {

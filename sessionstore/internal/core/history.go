@@ -22,6 +22,7 @@ func (s *Store) BeginTurn(
 	prompt, states := sessionstore.Split(t.Prompt)
 	return transact(ctx, s, Write, func(tx *transaction) int64 {
 		r := tx.hold(l)
+		tx.begins = true
 		if !t.Overlaps {
 			r.interruptTurns(tx.now())
 		}
@@ -159,6 +160,7 @@ func (tx *transaction) addBodies(strand, last int64, bodies [][]byte) int64 {
 	each := make([][]any, len(bodies))
 	for i, body := range bodies {
 		last++
+		tx.take(len(body))
 		each[i] = []any{strand, last, body}
 	}
 	tx.execEach("INSERT INTO segments (owner, strand, seq, body) VALUES ($1, $2, $3, $4)", each)
@@ -169,6 +171,7 @@ func (tx *transaction) addBodies(strand, last int64, bodies [][]byte) int64 {
 func (tx *transaction) addStates(session int64, states []sessionstore.Update) {
 	each := make([][]any, len(states))
 	for i, u := range states {
+		tx.take(len(u.Raw))
 		each[i] = []any{session, string(u.Kind), []byte(u.Raw)}
 	}
 	tx.execEach(`

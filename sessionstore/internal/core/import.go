@@ -109,6 +109,7 @@ func (tx *transaction) beginning(r *row, n sessionstore.Session) (updates []sess
 // insertImported adds a session that its agent has, and returns its row.
 func (tx *transaction) insertImported(agent int64, n sessionstore.Session) *row {
 	r := tx.insert(agent, n, importedTime(n, tx.now(), tx.now()))
+	tx.take(len(n.Meta))
 	tx.saveState(r, n.State, n.StateKey)
 	r.imported, r.archived, r.meta = true, n.Archived, n.Meta
 	return r

@@ -222,17 +222,3 @@ func (tx *transaction) skipDamaged(id sessionstore.ID, err error) bool {
 	}
 	return true
 }
-
-// Size implements [sessionstore.Store].
-func (s *Store) Size(ctx context.Context) (int, error) {
-	size, err := transact(ctx, s, List, func(tx *transaction) (bytes int64) {
-		tx.row([]any{&bytes}, `
-			SELECT CAST($2 AS bigint) * (SELECT count(*) FROM sessions WHERE owner = $1)
-				+ (SELECT coalesce(sum(length(body)), 0) FROM sessions s
-					JOIN segments g ON g.owner = s.owner AND g.strand = s.strand WHERE s.owner = $1)
-				+ (SELECT coalesce(sum(length(body)), 0) FROM states WHERE owner = $1)`,
-			sessionstore.SessionBytes)
-		return bytes
-	})
-	return int(size), err
-}

@@ -211,6 +211,8 @@ func (r *row) lease() sessionstore.Lease {
 // insert adds a session without a history and a state, which was active at a time, and returns its
 // row. It fails with ErrExists if there is a session with the id.
 func (tx *transaction) insert(agent int64, n sessionstore.Session, updated int64) *row {
+	tx.begins = true
+	tx.take(sessionstore.SessionBytes)
 	key := tx.next()
 	r := &row{id: n.ID, key: key, agent: agent, keys: textsOf(n.Keys), generation: key,
 		strand: key, title: sessionstore.CleanTitle(n.Title), created: updated, updated: updated}
@@ -415,6 +417,10 @@ func (s *Store) Fork(
 // readings if both belong to the same agent.
 func (tx *transaction) copyHistory(from, to *row) {
 	to.last, to.turns = from.finished()
+	var size int64
+	tx.row([]any{&size}, "SELECT coalesce(sum(length(body)), 0) FROM segments "+
+		"WHERE owner = $1 AND strand = $2 AND seq <= $3", from.strand, to.last)
+	tx.take(int(size))
 	tx.exec(`
 		INSERT INTO segments (owner, strand, seq, body)
 		SELECT owner, CAST($3 AS bigint), seq, body FROM segments

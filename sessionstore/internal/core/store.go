@@ -31,6 +31,7 @@ type Options struct {
 type Store struct {
 	*shared
 	owner string
+	quota *quota
 }
 
 // shared has the state that the stores of all owners share.
@@ -46,6 +47,7 @@ type shared struct {
 	opening *queue // has one place
 	opened  atomic.Bool
 	damaged sync.Map // the ids of sessions whose damage was logged
+	quotas  sync.Map // of owners, by name
 
 	// Each of these is acquired before those that follow. Lists take long, so there are fewer
 	// places for them: listing is for lists, searches and counts.
@@ -73,13 +75,16 @@ func New(db Database, o Options) *Store {
 		s.writing = newQueue(t.Writers, t.Writers)
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	return &Store{shared: s}
+	return (&Store{shared: s}).of("")
 }
 
 // For implements [sessionstore.Shared].
 func (s *Store) For(owner string) sessionstore.Store { return view{s.of(owner)} }
 
-func (s *Store) of(owner string) *Store { return &Store{s.shared, owner} }
+func (s *Store) of(owner string) *Store {
+	q, _ := s.quotas.LoadOrStore(owner, new(quota))
+	return &Store{s.shared, owner, q.(*quota)}
+}
 
 // view is the store of an owner. Closing it does not close the database.
 type view struct{ *Store }
@@ -146,6 +151,7 @@ func (s *Store) change(ctx context.Context, do func(*transaction)) error {
 
 // run runs a transaction in the open database when it is the owner's turn.
 func (s *Store) run(ctx context.Context, a Access, do func(*transaction)) error {
+	asked := time.Now()
 	for _, q := range s.queues(a) {
 		if err := q.acquire(ctx, s.owner); err != nil {
 			return err
@@ -153,7 +159,7 @@ func (s *Store) run(ctx context.Context, a Access, do func(*transaction)) error 
 		defer q.release(s.owner)
 	}
 	return s.db.Transact(ctx, s.owner, a, func(tx Tx) error {
-		return failed(func() { do(&transaction{tx, s.shared, s.owner}) })
+		return failed(func() { do(&transaction{tx, s.shared, s.owner, s.quota, asked, false}) })
 	})
 }
 
@@ -195,6 +201,11 @@ func (s *Store) repeat(ctx context.Context, do func() error) error {
 			return context.Cause(ctx)
 		}
 		err := do()
+		if errors.Is(err, errUnmeasured) {
+			if err = s.measure(ctx); err == nil {
+				continue
+			}
+		}
 		if err == nil || describesCall(err) {
 			return err
 		}
@@ -327,5 +338,6 @@ func (s *Store) purgeOwner(ctx context.Context) error {
 func describesCall(err error) bool {
 	return errors.Is(err, sessionstore.ErrClosed) || errors.Is(err, sessionstore.ErrExists) ||
 		errors.Is(err, sessionstore.ErrDraft) || errors.As(err, new(*sessionstore.NotFoundError)) ||
-		errors.As(err, new(*sessionstore.FencedError))
+		errors.As(err, new(*sessionstore.FencedError)) ||
+		errors.As(err, new(*sessionstore.QuotaError))
 }
