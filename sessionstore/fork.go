@@ -26,7 +26,7 @@ func (c *TurnCounter) Next(u Update) (turn int64, begins bool) {
 }
 
 // ForkBefore stores n with the part of the source's history before a turn, which has ended. For an
-// unknown turn it stores nothing and returns an error. [Store.Fork] copies the whole.
+// unknown turn it stores nothing and returns an error. [Sessions.Fork] copies the whole.
 func ForkBefore(ctx context.Context, s Store, source ID, turn int64, n Session) error {
 	history, err := s.NewDraft(ctx, "")
 	if err != nil {

@@ -46,12 +46,12 @@ type Session struct {
 	// Turns is the number of turns that were started. In a fork it includes the source's finished
 	// turns.
 	Turns int64
-	// Archived is set by [Store.Archive], Renamed by [Store.Rename].
+	// Archived is set by [Sessions.Archive], Renamed by [Sessions.Rename].
 	Archived, Renamed bool
-	// Listed is the time when its agent first listed it with its cwd (see [Store.Import]), or the
+	// Listed is the time when its agent first listed it with its cwd (see [Imports.Import]), or the
 	// zero time.
 	Listed time.Time
-	// Gone reports whether the agent no longer lists it (see [Store.Retain]).
+	// Gone reports whether the agent no longer lists it (see [Imports.Retain]).
 	Gone bool
 	// Meta is the _meta of the session in its agent's own list, or nil.
 	Meta json.RawMessage
@@ -89,7 +89,7 @@ type Activation struct {
 	History Draft
 }
 
-// Listed describes a complete list of an agent's sessions, see [Store.Retain].
+// Listed describes a complete list of an agent's sessions, see [Imports.Retain].
 type Listed struct {
 	// Asked is when the agent was asked for the list. Sessions that it first listed later, perhaps
 	// to another process, are kept.

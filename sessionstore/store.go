@@ -22,24 +22,9 @@ const SessionBytes = 1 << 10
 type Store interface {
 	Sessions
 	Histories
-
-	// SetTitle sets the title; "" removes it. It does not change Updated, and does nothing after
-	// Rename.
-	SetTitle(ctx context.Context, l Lease, title string) error
-
-	// Rename sets a title that a client chose, and marks the session as renamed (see [Session]). If
-	// title is "", it removes the title and the mark. Unlike SetTitle, Rename needs no lease: any
-	// session can be renamed. It does not change Updated.
-	Rename(ctx context.Context, id ID, title string) error
-
-	// Archive archives a session, and Unarchive undoes that. Only lists are affected; see
-	// [ArchiveFilter].
-	Archive(ctx context.Context, id ID) error
-	Unarchive(ctx context.Context, id ID) error
-
-	// Move gives a session other roots and real paths, including its cwd, and issues a new lease:
-	// processes that have the session open must load it again. Everything else remains the same.
-	Move(ctx context.Context, l Lease, k Keys) (Lease, error)
+	Ledger
+	Imports
+	Copies
 
 	// Prune deletes the sessions that q matches, and returns their number. Other writers may run in
 	// between. If Prune fails, n sessions have already been deleted.
@@ -50,77 +35,6 @@ type Store interface {
 	// the results of tools, and what follows the first 256 KiB of an update. The first search after
 	// an update of the program may take long: it reads all histories.
 	Search(ctx context.Context, q SearchQuery) ([]Found, error)
-
-	// What agents report to have used is deleted with its session. A fork by the same agent begins
-	// with the latest readings of its source, whose amounts are 0.
-
-	// Charge adds what a session has used. Either all charges are stored or none.
-	Charge(ctx context.Context, l Lease, charges []Charge) error
-
-	// Account returns what is needed to go on counting what a session uses.
-	Account(ctx context.Context, id ID) (Account, error)
-
-	// Charges returns what a session has used, in the order in which it was added.
-	Charges(ctx context.Context, id ID) ([]Charge, error)
-
-	// Sums returns the sums of the charges that q selects: of each session, meter, unit and mark.
-	// The time of a sum is that of its first charge. Source and Reading are empty.
-	Sums(ctx context.Context, q ChargeQuery) ([]Charge, error)
-
-	// Sessions that an agent keeps itself.
-
-	// Import stores sessions from an agent's own list, in their order, and returns the number of
-	// new ones. Of a session it uses ID, Keys, Title, Updated, Archived, Meta, State and StateKey,
-	// the agent's name for it, which is not empty. If one is invalid, it stores none. A new session
-	// gets its ID and an empty history. If Updated is zero, it is now. For a known session (by
-	// StateKey), Import updates Updated if it is later, Meta, and the title, unless the session was
-	// renamed or is unused: a title that the agent took from the first prompt, or gives all new
-	// sessions, replaces none. It does not change whether a known session is archived. An unused
-	// session that the agent lists with later activity counts as imported from then on; see
-	// [UnusedGrace]. A time more than a day in the future counts as unknown, and an earlier one
-	// replaces it.
-	//
-	// With onlyKnown it skips sessions that the store does not have, and the others do not count as
-	// listed, so that Retain never removes them. In any case it skips sessions that were deleted
-	// here, or whose StateKey was replaced by another: the store remembers the last 10,000.
-	Import(
-		ctx context.Context, agent Agent, sessions []Session, onlyKnown bool,
-	) (added int, err error)
-
-	// Named returns the id of the agent's session with this StateKey, or [*NotFoundError].
-	Named(ctx context.Context, agent Agent, stateKey string) (ID, error)
-
-	// Retain removes the sessions that the agent once listed with their cwd (see Import) and that
-	// its complete list l no longer contains, and returns their number. It deletes those that were
-	// never opened, renamed or archived here. It keeps the others, but marks them as gone until the
-	// agent lists them again or has another StateKey for them, or until they are moved or prompted.
-	Retain(ctx context.Context, agent Agent, l Listed) (n int, err error)
-
-	// Adopt stores a session that its agent knows, with an id that the caller chooses, as if it had
-	// been imported, see Import, and then activated. history, if not nil, becomes its history; see
-	// [Activation]. Another session with this StateKey loses it, as in SaveState. Adopt returns
-	// [ErrExists] if the id is taken, and [*NotFoundError] if Import would skip the session.
-	Adopt(ctx context.Context, s Session, history Draft) (Lease, error)
-
-	// Copies of sessions from another store.
-
-	// Restore stores a copy of a session from another store, except for its Generation. history, if
-	// not nil, is a draft without an id that becomes its history; see [Activation]. charges are
-	// what it has used. The copy replaces a session with the same id, and another session with its
-	// StateKey loses that. But if either of these was used as recently as s, or more recently,
-	// Restore changes nothing and returns false.
-	Restore(
-		ctx context.Context, s Session, history Draft, charges []Charge,
-	) (stored bool, err error)
-
-	// Deleted returns what the store remembers of deleted sessions, by agent, so that Import skips
-	// them: the SHA-256 of each StateKey.
-	Deleted(ctx context.Context) (map[Agent][][]byte, error)
-
-	// RestoreDeleted makes the store remember the deleted sessions of another store. If this store
-	// has a session with such a StateKey, RestoreDeleted deletes the session if it was imported and
-	// never used, and otherwise keeps it and remembers nothing.
-	RestoreDeleted(ctx context.Context, agent Agent, names [][]byte) error
 
 	// Close waits for running calls and closes the medium. Later calls return ErrClosed, except
 	// Close.
@@ -152,7 +66,7 @@ type Shared interface {
 	Ping(ctx context.Context) error
 }
 
-// Sessions is the part of a [Store] that opens, finds and deletes sessions.
+// Sessions is the part of a [Store] that opens, finds, changes and deletes sessions.
 type Sessions interface {
 	// Create stores a session without a history, which is listed from then on. Of s it uses ID,
 	// Agent, Keys, Title, State and StateKey. It returns ErrExists if the id is taken.
@@ -168,6 +82,10 @@ type Sessions interface {
 	// running turn, unless its holder continues it (see Activation.Held).
 	Activate(ctx context.Context, id ID, a Activation) (Lease, error)
 
+	// Move gives a session other roots and real paths, including its cwd, and issues a new lease:
+	// processes that have the session open must load it again. Everything else remains the same.
+	Move(ctx context.Context, l Lease, k Keys) (Lease, error)
+
 	// Fork stores a session with the source's history up to its last finished turn and, if both
 	// belong to the same agent, its latest states. The source does not change, and may be in a
 	// turn. Fork uses the same of s as Create. It copies the title if that of s is "", and the
@@ -179,6 +97,20 @@ type Sessions interface {
 	// session with this key loses it. If that other session was imported and never used, it is the
 	// same session, and is deleted.
 	SaveState(ctx context.Context, l Lease, state []byte, key string) error
+
+	// SetTitle sets the title; "" removes it. It does not change Updated, and does nothing after
+	// Rename.
+	SetTitle(ctx context.Context, l Lease, title string) error
+
+	// Rename sets a title that a client chose, and marks the session as renamed (see [Session]). If
+	// title is "", it removes the title and the mark. Unlike SetTitle, Rename needs no lease: any
+	// session can be renamed. It does not change Updated.
+	Rename(ctx context.Context, id ID, title string) error
+
+	// Archive archives a session, and Unarchive undoes that. Only lists are affected; see
+	// [ArchiveFilter].
+	Archive(ctx context.Context, id ID) error
+	Unarchive(ctx context.Context, id ID) error
 
 	// Delete deletes a session. Its data may be erased from the medium later, but within a minute,
 	// or when the last process closes the medium. Deleting a session that does not exist is not an
@@ -223,8 +155,83 @@ type Histories interface {
 	States(ctx context.Context, id ID) ([]Update, error)
 
 	// NewDraft starts a draft, which an activation can add to the session's history. If id is "",
-	// it is for [Store.Adopt] or [Store.Restore].
+	// it is for [Imports.Adopt] or [Copies.Restore].
 	NewDraft(ctx context.Context, id ID) (Draft, error)
+}
+
+// Ledger is the part of a [Store] that keeps what agents report to have used, which is deleted with
+// its session. A fork by the same agent begins with the latest readings of its source, whose
+// amounts are 0.
+type Ledger interface {
+	// Charge adds what a session has used. Either all charges are stored or none.
+	Charge(ctx context.Context, l Lease, charges []Charge) error
+
+	// Account returns what is needed to go on counting what a session uses.
+	Account(ctx context.Context, id ID) (Account, error)
+
+	// Charges returns what a session has used, in the order in which it was added.
+	Charges(ctx context.Context, id ID) ([]Charge, error)
+
+	// Sums returns the sums of the charges that q selects: of each session, meter, unit and mark.
+	// The time of a sum is that of its first charge. Source and Reading are empty.
+	Sums(ctx context.Context, q ChargeQuery) ([]Charge, error)
+}
+
+// Imports is the part of a [Store] for sessions that an agent keeps itself.
+type Imports interface {
+	// Import stores sessions from an agent's own list, in their order, and returns the number of
+	// new ones. Of a session it uses ID, Keys, Title, Updated, Archived, Meta, State and StateKey,
+	// the agent's name for it, which is not empty. If one is invalid, it stores none. A new session
+	// gets its ID and an empty history. If Updated is zero, it is now. For a known session (by
+	// StateKey), Import updates Updated if it is later, Meta, and the title, unless the session was
+	// renamed or is unused: a title that the agent took from the first prompt, or gives all new
+	// sessions, replaces none. It does not change whether a known session is archived. An unused
+	// session that the agent lists with later activity counts as imported from then on; see
+	// [UnusedGrace]. A time more than a day in the future counts as unknown, and an earlier one
+	// replaces it.
+	//
+	// With onlyKnown it skips sessions that the store does not have, and the others do not count as
+	// listed, so that Retain never removes them. In any case it skips sessions that were deleted
+	// here, or whose StateKey was replaced by another: the store remembers the last 10,000.
+	Import(
+		ctx context.Context, agent Agent, sessions []Session, onlyKnown bool,
+	) (added int, err error)
+
+	// Named returns the id of the agent's session with this StateKey, or [*NotFoundError].
+	Named(ctx context.Context, agent Agent, stateKey string) (ID, error)
+
+	// Retain removes the sessions that the agent once listed with their cwd (see Import) and that
+	// its complete list l no longer contains, and returns their number. It deletes those that were
+	// never opened, renamed or archived here. It keeps the others, but marks them as gone until the
+	// agent lists them again or has another StateKey for them, or until they are moved or prompted.
+	Retain(ctx context.Context, agent Agent, l Listed) (n int, err error)
+
+	// Adopt stores a session that its agent knows, with an id that the caller chooses, as if it had
+	// been imported, see Import, and then activated. history, if not nil, becomes its history; see
+	// [Activation]. Another session with this StateKey loses it, as in SaveState. Adopt returns
+	// [ErrExists] if the id is taken, and [*NotFoundError] if Import would skip the session.
+	Adopt(ctx context.Context, s Session, history Draft) (Lease, error)
+}
+
+// Copies is the part of a [Store] for copies of sessions from another store.
+type Copies interface {
+	// Restore stores a copy of a session from another store, except for its Generation. history, if
+	// not nil, is a draft without an id that becomes its history; see [Activation]. charges are
+	// what it has used. The copy replaces a session with the same id, and another session with its
+	// StateKey loses that. But if either of these was used as recently as s, or more recently,
+	// Restore changes nothing and returns false.
+	Restore(
+		ctx context.Context, s Session, history Draft, charges []Charge,
+	) (stored bool, err error)
+
+	// Deleted returns what the store remembers of deleted sessions, by agent, so that Import skips
+	// them: the SHA-256 of each StateKey.
+	Deleted(ctx context.Context) (map[Agent][][]byte, error)
+
+	// RestoreDeleted makes the store remember the deleted sessions of another store. If this store
+	// has a session with such a StateKey, RestoreDeleted deletes the session if it was imported and
+	// never used, and otherwise keeps it and remembers nothing.
+	RestoreDeleted(ctx context.Context, agent Agent, names [][]byte) error
 }
 
 // Draft is a part of a history that is stored as it arrives. It becomes visible when an

@@ -27,8 +27,8 @@ func newSessions(set *settings) *cobra.Command {
 		newSessionsShow(set), newSessionsCost(set), newSessionsExport(set), newSessionsImport(set),
 		newSessionsCopy(set), newSessionsMove(set), newSessionsRename(set), newSessionsFork(set),
 		newSessionsTransfer(set), newSessionsPrune(set), newSessionsRepair(set),
-		changeCommand(set, "archive", sessionstore.Store.Archive),
-		changeCommand(set, "unarchive", sessionstore.Store.Unarchive),
+		changeCommand(set, "archive", sessionstore.Sessions.Archive),
+		changeCommand(set, "unarchive", sessionstore.Sessions.Unarchive),
 		changeCommand(set, "delete", set.deleteSession))
 	set.accept(cmd, needsStore, nil)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -94,7 +94,7 @@ func takesSessions(most int) cobra.PositionalArgs {
 // changeCommand returns the command that applies change to the sessions that it is given.
 func changeCommand(
 	set *settings, name string,
-	change func(sessionstore.Store, context.Context, sessionstore.ID) error,
+	change func(sessionstore.Sessions, context.Context, sessionstore.ID) error,
 ) *cobra.Command {
 	return sessionCommand(set, name, flags{"user": &set.user}, math.MaxInt,
 		func(ctx context.Context, one named) error {

@@ -233,7 +233,7 @@ func (s *storeSettings) snapshotDir() string {
 
 // deleteSession deletes a session and its snapshots.
 func (s *storeSettings) deleteSession(
-	store sessionstore.Store, ctx context.Context, id sessionstore.ID,
+	store sessionstore.Sessions, ctx context.Context, id sessionstore.ID,
 ) error {
 	if err := store.Delete(ctx, id); err != nil {
 		return err

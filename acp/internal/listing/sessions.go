@@ -78,7 +78,7 @@ func New(o Options) *Sessions {
 }
 
 // onRecord is a backend's own sessions as a client without the grant for them sees them: only those
-// that are in the store exist. Its list only updates these; see [sessionstore.Store.Import].
+// that are in the store exist. Its list only updates these; see [sessionstore.Imports.Import].
 type onRecord struct{ backend.Foreign }
 
 // State implements [backend.Foreign].

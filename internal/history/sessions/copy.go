@@ -120,7 +120,7 @@ func CopyReadable(ctx context.Context, from, to sessionstore.Shared) (r Readable
 }
 
 // copyDeleted makes a store remember the deleted sessions that another one does.
-func copyDeleted(ctx context.Context, from, to sessionstore.Store) error {
+func copyDeleted(ctx context.Context, from, to sessionstore.Copies) error {
 	deleted, err := from.Deleted(ctx)
 	for agent, some := range deleted {
 		if err == nil {

@@ -86,7 +86,7 @@ func (m Move) Keys(k sessionstore.Keys) (moved sessionstore.Keys, changed bool, 
 
 // SetKeys gives a session other keys, unless it was opened since it was listed.
 func SetKeys(
-	ctx context.Context, store sessionstore.Store, s sessionstore.Session, to sessionstore.Keys,
+	ctx context.Context, store sessionstore.Sessions, s sessionstore.Session, to sessionstore.Keys,
 ) error {
 	_, err := store.Move(ctx, sessionstore.Lease{ID: s.ID, Generation: s.Generation}, to)
 	if _, ok := errors.AsType[*sessionstore.FencedError](err); ok {

@@ -87,7 +87,10 @@ func (b *Budget) UnmarshalText(text []byte) (err error) {
 type Budgets struct {
 	Session sessionstore.ID // as it is stored
 	All     func() []Budget // returns them
-	Store   sessionstore.Store
+	Store   interface {
+		sessionstore.Sessions
+		sessionstore.Ledger
+	}
 	Origins func() worktree.Origins // returns the folders from which worktrees were made
 	Exceeds *sync.Map               // the day on which the user allows each to be exceeded
 	Log     *slog.Logger

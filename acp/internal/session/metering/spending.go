@@ -22,7 +22,10 @@ import (
 // Options configure a [Spending].
 type Options struct {
 	ID    sessionstore.ID // in the store
-	Store sessionstore.Store
+	Store interface {
+		sessionstore.Sessions
+		sessionstore.Ledger
+	}
 	// Write writes to the store with the session's lease.
 	Write func(do func(sessionstore.Lease) error) error
 	Usage backend.Usage

@@ -19,7 +19,10 @@ import (
 
 // Options configure a [Record].
 type Options struct {
-	Store sessionstore.Store
+	Store interface {
+		sessionstore.Sessions
+		sessionstore.Histories
+	}
 	Lease sessionstore.Lease // under which the session was stored
 	// Failed is called with the error of a segment that could not be stored, and returns before
 	// another recorder is started.

@@ -21,7 +21,7 @@ type Options struct {
 	Stored sessionstore.ID
 	// Show shows the client of a load an update.
 	Show     func(context.Context, backend.Update) error
-	Store    sessionstore.Store
+	Store    sessionstore.Histories
 	Recorder sessionstore.RecorderOptions
 	Children *record.ChildLimit
 	Tasks    *tasks.Group
