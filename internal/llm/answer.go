@@ -30,6 +30,7 @@ const (
 // answer is what has arrived of an answer. A [decoder] says by its methods what the events of a
 // stream mean, and they make the events for the caller.
 type answer struct {
+	origin string  // of the model
 	events []Event // that have not been yielded
 	// began is set when something has arrived, and done when the server has said that the answer is
 	// complete. reason says why, in the server's words.
@@ -94,6 +95,7 @@ func (a *answer) thoughts() string {
 func (a *answer) keep(t Thinking) {
 	a.release()
 	a.bytes += len(t.Attached)
+	t.From = a.origin
 	a.events = append(a.events, t)
 }
 
@@ -138,7 +140,7 @@ func (a *answer) release() {
 		return
 	}
 	id := rand.Text()[:9] // some models only accept nine letters and digits
-	call := ToolCall{ID: cmp.Or(a.held.id, id), Name: a.held.name,
+	call := ToolCall{ID: cmp.Or(a.held.id, id), Name: a.held.name, From: a.origin,
 		Arguments: cmp.Or(string(a.held.arguments), "{}"), Attached: joinMembers(a.held.attached)}
 	a.events, a.held, a.called = append(a.events, call), nil, true
 }
@@ -146,9 +148,9 @@ func (a *answer) release() {
 // count notes how many tokens there were. All counts are totals, but not every server sends all of
 // them each time.
 func (a *answer) count(t tokens) {
-	u := t.usage()
-	a.usage = Usage{max(a.usage.Input, u.Input), max(a.usage.Cached, u.Cached),
-		max(a.usage.Output, u.Output)}
+	u, most := t.usage(), func(a, b int) int { return min(max(a, b), maxTokenCount) }
+	a.usage = Usage{most(a.usage.Input, u.Input), most(a.usage.Cached, u.Cached),
+		most(a.usage.Output, u.Output)}
 }
 
 // tokens are the counts of tokens under the names of all formats.
@@ -189,16 +191,17 @@ var reasons = map[string]Reason{
 	"content_filter":                Refused, "refusal": Refused, "pause_turn": Paused,
 }
 
-// end adds the [Finish] when the stream has ended or the connection was lost. It returns [errCut]
-// if the answer is not complete.
-func (a *answer) end() error {
+// end adds the [Finish] when the stream has ended or the connection was lost. It fails if the
+// answer is not complete.
+func (a *answer) end() *failure {
 	switch {
 	case !a.began:
-		return errEmpty
+		return &failure{why: errEmpty, retry: true}
 	case !a.done && a.reason == "":
-		return errCut
+		return &failure{why: errCut, retry: true}
 	case a.reason == "error":
-		return &Error{Kind: Rejected, Message: "the server reports that the answer failed"}
+		why := &Error{Kind: Rejected, Message: "the server reports that the answer failed"}
+		return &failure{why: why}
 	}
 	finish := Finish{Reason: reasons[a.reason], Usage: a.usage}
 	if a.refused {
@@ -220,8 +223,8 @@ func (a *answer) end() error {
 	return nil
 }
 
-// check returns an error if more has arrived than the limits allow.
-func (a *answer) check() error {
+// check fails if more has arrived than the limits allow.
+func (a *answer) check() *failure {
 	switch {
 	case len(a.calls) > maxCalls:
 		return tooMuch(fmt.Sprintf("it calls more than %d tools at once", maxCalls))
@@ -231,7 +234,8 @@ func (a *answer) check() error {
 	return nil
 }
 
-// tooMuch returns the error for an answer that exceeds a limit.
-func tooMuch(why string) *Error {
-	return &Error{Kind: Malformed, Message: "the model's answer was stopped, because " + why}
+// tooMuch returns the failure of an answer that exceeds a limit.
+func tooMuch(why string) *failure {
+	message := "the model's answer was stopped, because " + why
+	return &failure{why: &Error{Kind: Malformed, Message: message}}
 }

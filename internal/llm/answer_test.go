@@ -243,7 +243,7 @@ func TestEndlessAnswers(t *testing.T) {
 	t.Run("a line", func(t *testing.T) {
 		c := asking(t, OpenAI, forever("data: ", func(int) string { return long }))
 		_, failed := ask(t, c)
-		require.Equal(t, malformed(sse.ErrTooLong).Message, failed.Message)
+		require.Equal(t, malformed(sse.ErrTooLong.Error()).why.Message, failed.Message)
 	})
 	t.Run("compressed", func(t *testing.T) { // nobody has asked for that
 		var bomb bytes.Buffer

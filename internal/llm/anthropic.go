@@ -280,7 +280,7 @@ type anthropicDelta struct {
 	Details struct{ Explanation string } `json:"stop_details"`
 }
 
-func (d *anthropicDecoder) decode(e sse.Event) error {
+func (d *anthropicDecoder) decode(e sse.Event) *failure {
 	var event struct {
 		Type    string
 		Message struct{ Usage tokens }
@@ -289,8 +289,8 @@ func (d *anthropicDecoder) decode(e sse.Event) error {
 		Delta   anthropicDelta
 		Usage   tokens
 	}
-	if err := decodeEvent(e, &event); err != nil {
-		return err
+	if failed := decodeEvent(e, &event); failed != nil {
+		return failed
 	}
 	d.began = true
 	d.count(event.Message.Usage)

@@ -151,7 +151,7 @@ func (c *Client) adapted(ctx context.Context, r Request, yield func(Event) bool)
 		if bytes.Equal(body, sent) {
 			return failed
 		}
-		read := func(answer *watchedBody) error { return c.read(answer, variant, yield) }
+		read := func(answer *watchedBody) *failure { return c.read(answer, variant, yield) }
 		failed = c.authorized(ctx, c.model.BaseURL+c.format.answers, body, read)
 		if failed == nil || failed.rejection == nil {
 			return failed
@@ -165,7 +165,7 @@ func (c *Client) adapted(ctx context.Context, r Request, yield func(Event) bool)
 func (c *Client) List(ctx context.Context) ([]string, error) {
 	var names []string
 	address := c.model.BaseURL + c.format.models
-	failed := c.authorized(ctx, address, nil, func(body *watchedBody) error {
+	failed := c.authorized(ctx, address, nil, func(body *watchedBody) *failure {
 		var list struct{ Data, Models []struct{ ID, Name string } }
 		raw, err := sse.NewReader(body, maxEvent).Rest()
 		if err != nil {
@@ -182,7 +182,7 @@ func (c *Client) List(ctx context.Context) ([]string, error) {
 			if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("<")) {
 				return webPage(raw)
 			}
-			return malformed(err)
+			return malformed(err.Error())
 		}
 		for _, m := range slices.Concat(list.Data, list.Models) {
 			names = append(names, cmp.Or(m.ID, m.Name))
@@ -203,7 +203,7 @@ func (c *Client) List(ctx context.Context) ([]string, error) {
 // response. If the server rejects the key and there is another now, it is sent again with that.
 // body is nil for a GET.
 func (c *Client) authorized(
-	ctx context.Context, address string, body []byte, use func(*watchedBody) error,
+	ctx context.Context, address string, body []byte, use func(*watchedBody) *failure,
 ) *failure {
 	e, missing := exchange{address: address, body: body, use: use}, "there is no key for"
 	var err error

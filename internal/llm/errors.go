@@ -34,27 +34,27 @@ var (
 	// errSilent means that the server has sent no part of an answer for too long.
 	errSilent = &Error{Kind: Unreachable, Message: "the model's server has stopped sending"}
 	// errIdle means that the server sends bytes, but no part of an answer.
-	errIdle = tooMuch("the server sent " + text.Size(maxIdle) + " without a part of an answer")
+	errIdle = tooMuch("the server sent " + text.Size(maxIdle) + " without a part of an answer").why
 	// errEmpty means that there was no answer in the response.
 	errEmpty = &Error{Kind: Malformed, Message: "the model's server sent an empty answer; check " +
 		"that its log shows no error and that the model's baseURL is right"}
 )
 
-// malformed returns an error for an event that is not JSON or not of the format.
-func malformed(err error) *Error {
-	message := "the model's server sent something that is not an answer: " + err.Error()
-	return &Error{Kind: Malformed, Message: message}
+// malformed returns the failure of a response that says this in place of an answer.
+func malformed(said string) *failure {
+	message := "the model's server sent something that is not an answer: " + said
+	return &failure{why: &Error{Kind: Malformed, Message: message}}
 }
 
-// lost returns the error for a response that could not be read to its end.
-func lost(err error) *Error {
+// lost returns the failure of a response that could not be read to its end.
+func lost(err error) *failure {
 	if why, ok := err.(*Error); ok { // errSilent or errIdle
-		return why
+		return &failure{why: why}
 	}
 	if err == sse.ErrTooLong {
-		return malformed(err)
+		return malformed(err.Error())
 	}
-	return errCut
+	return &failure{why: errCut, retry: true}
 }
 
 // reason returns why there was no response.
@@ -255,10 +255,10 @@ func (s *serverError) meaning(status int) wording {
 	return wording{Kind: Rejected}
 }
 
-// webPage returns the error for a page in place of an answer.
-func webPage(page []byte) *Error {
-	return &Error{Kind: Malformed, Message: "the server sent a web page" + title(page) +
-		" instead of an answer; check the model's baseURL"}
+// webPage returns the failure of a response with a page in place of an answer.
+func webPage(page []byte) *failure {
+	return &failure{why: &Error{Kind: Malformed, Message: "the server sent a web page" +
+		title(page) + " instead of an answer; check the model's baseURL"}}
 }
 
 // title returns the title of a web page as ` ("TITLE")`, "" if it has none.

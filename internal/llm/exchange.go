@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -23,10 +22,10 @@ type exchange struct {
 	address, key string
 	headers      map[string]string
 	body         []byte // nil for a GET
-	use          func(*watchedBody) error
+	use          func(*watchedBody) *failure
 }
 
-// failure is the result of an exchange that failed. It is also an error inside one.
+// failure is the result of an exchange that failed.
 type failure struct {
 	why   *Error
 	means wording // the zero value if no row fits
@@ -36,9 +35,6 @@ type failure struct {
 	rejection []byte
 	begun     bool // a part of the answer has arrived
 }
-
-func (f *failure) Error() string { return f.why.Error() }
-func (f *failure) Unwrap() error { return f.why }
 
 // exchange sends a request once, has its response read, and explains a failure to the user.
 func (c *Client) exchange(ctx context.Context, e exchange) *failure {
@@ -108,31 +104,21 @@ func (c *Client) send(ctx context.Context, e exchange) (*http.Response, error) {
 }
 
 // received lets use read a response of [Client.send], and closes it, also if use panics.
-func received(response *http.Response, use func(*watchedBody) error) *failure {
+func received(response *http.Response, use func(*watchedBody) *failure) *failure {
 	defer response.Body.Close()
 	if response.StatusCode/100 != 2 {
 		return rejected(response)
 	}
-	var err error
-	body := response.Body.(*watchedBody)
 	if compression := response.Header.Get("Content-Encoding"); compression != "" {
-		err = &Error{Kind: Malformed, Message: "the server sent a compressed answer (" +
+		return &failure{why: &Error{Kind: Malformed, Message: "the server sent a compressed answer (" +
 			compression +
-			"), which it was not asked for; check the server and what is in front of it"}
-	} else {
-		err = use(body)
+			"), which it was not asked for; check the server and what is in front of it"}}
 	}
-	if err == nil {
+	body := response.Body.(*watchedBody)
+	f := use(body)
+	if f == nil {
 		body.drain()
 		return nil
-	}
-	f, ok := errors.AsType[*failure](err)
-	if !ok {
-		why, ok := errors.AsType[*Error](err)
-		if !ok {
-			why = malformed(err)
-		}
-		f = &failure{why: why, retry: why == errCut || why == errEmpty}
 	}
 	f.begun = body.begun
 	return f

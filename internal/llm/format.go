@@ -54,9 +54,8 @@ var formats = map[API]format{
 
 // decoder decodes the stream of one answer, event by event.
 type decoder interface {
-	// decode adds what an event of the stream stands for. An error means that the event is not of
-	// the format (see [malformed]).
-	decode(e sse.Event) error
+	// decode adds what an event of the stream stands for. It fails if that is not of the format.
+	decode(e sse.Event) *failure
 	// flush adds what has begun and was not ended when the stream ends.
 	flush()
 }

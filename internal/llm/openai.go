@@ -360,10 +360,10 @@ func (d *chatCallDelta) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-func (d *chatDecoder) decode(e sse.Event) error {
+func (d *chatDecoder) decode(e sse.Event) *failure {
 	var chunk chatChunk
-	if err := decodeEvent(e, &chunk); err != nil {
-		return err
+	if failed := decodeEvent(e, &chunk); failed != nil {
+		return failed
 	}
 	d.count(chunk.Usage)
 	d.count(chunk.Groq.Usage)

@@ -116,7 +116,7 @@ func TestOpenAIThinkTags(t *testing.T) {
 			}
 			thought, said := "", ""
 			body := bodyOf(strings.NewReader(strings.Join(stream, "") + finished))
-			require.NoError(t, New(Model{}).read(body, variant{},
+			require.Nil(t, New(Model{}).read(body, variant{},
 				func(e Event) bool {
 					switch e := e.(type) {
 					case ThinkingDelta:

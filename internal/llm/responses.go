@@ -205,7 +205,7 @@ func (i responsesItem) thought() string {
 	return cmp.Or(strings.Join(summary, "\n\n"), strings.Join(whole, "\n\n"))
 }
 
-func (d *responsesDecoder) decode(e sse.Event) error {
+func (d *responsesDecoder) decode(e sse.Event) *failure {
 	var event struct {
 		Type, Delta string
 
@@ -218,8 +218,8 @@ func (d *responsesDecoder) decode(e sse.Event) error {
 			Incomplete struct{ Reason string } `json:"incomplete_details"`
 		}
 	}
-	if err := decodeEvent(e, &event); err != nil {
-		return err
+	if failed := decodeEvent(e, &event); failed != nil {
+		return failed
 	}
 	d.began = true
 	switch kind := cmp.Or(event.Type, e.Name); kind {

@@ -11,26 +11,25 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/sse"
 )
 
-// errStopped means that the caller wants no further events.
-var errStopped = errors.New("stopped")
+// errStopped means that the caller wants no further events, not even this.
+var errStopped = &Error{Message: "stopped"}
 
 // stream is the body of a response with an answer, while it is read.
 type stream struct {
 	*sse.Reader
 	body    *watchedBody
-	origin  string // of the model
-	marked  bool   // see [format]
+	marked  bool // see [format]
 	answer  *answer
 	decoder decoder // adds to the answer
 	yield   func(Event) bool
 	words   string // the last data that was not JSON: a sign of life, or why there is no answer
 }
 
-// read yields the events of an answer. It returns errStopped if yield returns false.
-func (c *Client) read(body *watchedBody, v variant, yield func(Event) bool) error {
-	a := &answer{}
-	s := &stream{Reader: sse.NewReader(body, maxEvent), body: body, origin: c.model.Origin(),
-		marked: c.format.marked, answer: a, decoder: c.format.decoder(v, a), yield: yield}
+// read yields the events of an answer. It fails with errStopped if yield returns false.
+func (c *Client) read(body *watchedBody, v variant, yield func(Event) bool) *failure {
+	a := &answer{origin: c.model.Origin()}
+	s := &stream{Reader: sse.NewReader(body, maxEvent), body: body, marked: c.format.marked,
+		answer: a, decoder: c.format.decoder(v, a), yield: yield}
 	switch first, _ := s.Peek(); first {
 	case '<':
 		page, _ := s.Rest()
@@ -38,31 +37,30 @@ func (c *Client) read(body *watchedBody, v variant, yield func(Event) bool) erro
 	case '{', '[': // an error
 		return s.refuseWhole()
 	}
-	for {
-		event, failed := s.Next()
-		if failed == nil {
-			if err := s.decode(event); err != nil {
-				return err
-			} else if !a.done {
-				continue
+	var ended error
+	for ended == nil && !a.done {
+		var event sse.Event
+		if event, ended = s.Next(); ended == nil {
+			if failed := s.decode(event); failed != nil {
+				return failed
 			}
 		}
-		s.decoder.flush()
-		switch err := a.end(); {
-		case err == nil:
-			return s.give()
-		case failed != nil && failed != io.EOF:
-			return lost(failed)
-		case err == errEmpty && s.words != "":
-			return malformed(errors.New(s.words))
-		default:
-			return err
-		}
 	}
+	s.decoder.flush()
+	failed := a.end()
+	switch {
+	case failed == nil:
+		return s.give()
+	case ended != nil && ended != io.EOF:
+		return lost(ended)
+	case !a.began && s.words != "":
+		return malformed(s.words)
+	}
+	return failed
 }
 
-// refuseWhole returns the error in a body that is not a stream.
-func (s *stream) refuseWhole() error {
+// refuseWhole returns the failure in a body that is not a stream.
+func (s *stream) refuseWhole() *failure {
 	whole, err := s.Rest()
 	if err != nil {
 		return lost(err)
@@ -70,11 +68,11 @@ func (s *stream) refuseWhole() error {
 	if failed := reported(sse.Event{Data: whole}); failed != nil {
 		return failed
 	}
-	return malformed(errors.New("JSON instead of a stream; check the model's baseURL"))
+	return malformed("JSON instead of a stream; check the model's baseURL")
 }
 
 // decode yields the events that an event of the stream stands for.
-func (s *stream) decode(e sse.Event) error {
+func (s *stream) decode(e sse.Event) *failure {
 	if failed := reported(e); failed != nil {
 		return failed
 	}
@@ -90,59 +88,49 @@ func (s *stream) decode(e sse.Event) error {
 		return nil
 	}
 	before := a.news + len(a.calls)
-	if err := s.decoder.decode(e); err != nil {
-		return err
+	if failed := s.decoder.decode(e); failed != nil {
+		return failed
 	}
 	if a.news+len(a.calls) > before {
 		s.body.progress()
 	}
-	if err := a.check(); err != nil {
-		return err
+	if failed := a.check(); failed != nil {
+		return failed
 	}
 	return s.give()
 }
 
 // decodeEvent decodes the JSON of an event. A value of another type than expected is skipped: it
 // may be in an unknown event, or in a member without meaning here.
-func decodeEvent(e sse.Event, into any) error {
+func decodeEvent(e sse.Event, into any) *failure {
 	if err := json.Unmarshal(e.Data, into); err != nil &&
 		!errors.As(err, new(*json.UnmarshalTypeError)) {
-		return malformed(err)
+		return malformed(err.Error())
 	}
 	return nil
 }
 
 // give yields the events that are new.
-func (s *stream) give() error {
+func (s *stream) give() *failure {
 	events := s.answer.events
 	s.answer.events = nil
 	for _, e := range events {
-		switch event := e.(type) {
-		case ToolCall:
-			if err := checkNesting(event); err != nil {
-				return err
+		if call, ok := e.(ToolCall); ok {
+			if failed := checkNesting(call); failed != nil {
+				return failed
 			}
-			event.From, event.Arguments = s.origin, decodedArguments(event.Arguments)
-			e = event
-		case Thinking:
-			event.From = s.origin
-			e = event
-		case Finish:
-			u := &event.Usage
-			for _, tokens := range []*int{&u.Input, &u.Cached, &u.Output} {
-				*tokens = min(max(*tokens, 0), maxTokenCount)
-			}
-			e = event
+			call.Arguments = decodedArguments(call.Arguments)
+			e = call
 		}
 		if !s.yield(e) {
-			return errStopped
+			return &failure{why: errStopped}
 		}
 	}
 	return nil
 }
 
-// checkNesting returns an error if the arguments of a tool call are nested too deeply.
-func checkNesting(c ToolCall) error {
+// checkNesting fails if the arguments of a tool call are nested too deeply.
+func checkNesting(c ToolCall) *failure {
 	level := 0
 	for d := json.NewDecoder(strings.NewReader(c.Arguments)); ; {
 		token, err := d.Token()
@@ -156,8 +144,8 @@ func checkNesting(c ToolCall) error {
 			level--
 		}
 		if level > maxNesting {
-			why := fmt.Sprintf("the arguments of a tool call have more than %d levels", maxNesting)
-			return tooMuch(why)
+			why := "the arguments of a tool call have more than %d levels"
+			return tooMuch(fmt.Sprintf(why, maxNesting))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package llm
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -109,7 +108,7 @@ func replay(stream []byte, from io.Reader) string {
 		m.API = Anthropic
 	}
 	var b strings.Builder
-	err := New(m).read(bodyOf(from), variant{}, func(e Event) bool {
+	failed := New(m).read(bodyOf(from), variant{}, func(e Event) bool {
 		switch e := e.(type) {
 		case TextDelta:
 			fmt.Fprintf(&b, "text %q\n", string(e))
@@ -135,9 +134,8 @@ func replay(stream []byte, from io.Reader) string {
 		}
 		return true
 	})
-	var e *Error
-	if errors.As(err, &e) {
-		fmt.Fprintf(&b, "error %s: %s\n", e.Kind, e.Message)
+	if failed != nil {
+		fmt.Fprintf(&b, "error %s: %s\n", failed.why.Kind, failed.why.Message)
 	}
 	return b.String()
 }
@@ -166,7 +164,7 @@ func FuzzStreams(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		for _, api := range []API{OpenAI, Responses, Anthropic} {
 			finished := 0
-			err := New(Model{API: api}).read(bodyOf(bytes.NewReader(stream)), variant{}, func(e Event) bool {
+			failed := New(Model{API: api}).read(bodyOf(bytes.NewReader(stream)), variant{}, func(e Event) bool {
 				switch e := e.(type) {
 				case Finish:
 					finished++
@@ -177,8 +175,8 @@ func FuzzStreams(f *testing.F) {
 				}
 				return true
 			})
-			if failed := err != nil; failed == (finished == 1) || finished > 1 {
-				t.Errorf("%s: finished %d times, error %v", api, finished, err)
+			if (failed != nil) == (finished == 1) || finished > 1 {
+				t.Errorf("%s: finished %d times, failure %v", api, finished, failed)
 			}
 		}
 		if whole, bytewise := replay(stream, bytes.NewReader(stream)), replay(stream,

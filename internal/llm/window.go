@@ -61,10 +61,10 @@ func (c *Client) AskWindow(ctx context.Context) {
 		{"/v1/models", nil},     // vLLM, max_model_len
 	} {
 		var told toldWindow
-		_ = c.authorized(ctx, root+q.path, q.body, func(answer *watchedBody) error {
-			text, err := io.ReadAll(io.LimitReader(answer, windowSize))
+		_ = c.authorized(ctx, root+q.path, q.body, func(answer *watchedBody) *failure {
+			text, _ := io.ReadAll(io.LimitReader(answer, windowSize))
 			_ = json.Unmarshal(text, &told) // as far as it can be decoded
-			return err
+			return nil
 		})
 		if tokens := told.tokens(c.model.Name); tokens > 0 && tokens <= maxTokenCount {
 			c.window.left = 0
