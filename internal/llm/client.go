@@ -75,7 +75,7 @@ func New(m Model) *Client {
 	m = format.complete(m)
 	return &Client{
 		model: m, query: query, format: format,
-		learned: learned{variant: recognised(m), mostTools: format.maxTools},
+		learned: learned{variant: recognised(m)},
 		window:  window{left: questions},
 		silence: cmp.Or(m.Silence, 5*time.Minute),
 		delay:   500 * time.Millisecond,

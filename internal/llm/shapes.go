@@ -1,10 +1,9 @@
 package llm
 
 import (
-	"bytes"
 	"encoding/json"
-	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,32 +55,34 @@ const (
 	// onlyBudget: it wants a number of tokens for thinking, and onlyEffort a level.
 	onlyBudget quirk = "onlyBudget"
 	onlyEffort quirk = "onlyEffort"
+	// plainSchemas: it knows little of JSON schemas, see [adaptSchema].
+	plainSchemas quirk = "plainSchemas"
 )
 
 // missingWords are words of errors about something that a request does not have.
 var missingWords = []string{"missing", "must be passed"}
 
-// variant is how one server differs from its format.
+// variant is what is known about one server: how it differs from its format, and which tools it
+// does not accept. Its lists are never modified, so it can be copied.
 type variant struct {
-	quirks map[quirk]bool // never modified
-	// unwanted are the names of attached members that the server does not accept. Its elements are
-	// never modified.
-	unwanted []string
-	// longest is how many tokens the server accepts as the limit of an answer, 0 if that is not
-	// known.
-	longest int
+	quirks []quirk
+	// unwanted are the names of attached members that the server does not accept, and refused those
+	// of tools.
+	unwanted, refused []string
+	// longest is how many tokens the server accepts as the limit of an answer, and mostTools how
+	// many tools a request may have. They are 0 if that is not known.
+	longest, mostTools int
 }
 
 // has reports whether the server has a quirk.
-func (v variant) has(q quirk) bool { return v.quirks[q] }
+func (v variant) has(q quirk) bool { return slices.Contains(v.quirks, q) }
 
-// add adds a quirk.
-func (v *variant) add(q quirk) {
-	v.quirks = maps.Clone(v.quirks)
-	if v.quirks == nil {
-		v.quirks = map[quirk]bool{}
+// with returns a list and one more element, unless the list has it.
+func with[T comparable](list []T, more T) []T {
+	if slices.Contains(list, more) {
+		return list
 	}
-	v.quirks[q] = true
+	return append(slices.Clip(list), more)
 }
 
 // takesLimit reports whether the server accepts a limit of the answer.
@@ -101,21 +102,9 @@ func (v variant) limit(m Model, r Request) int {
 	return most
 }
 
-// learned has the known facts about a server: how it differs from its format, and which tools it
-// does not accept. The methods are safe for concurrent use.
-type learned struct {
-	mu      sync.Mutex
-	variant variant
-
-	mostTools int // 0 for any number
-	// plain is set for servers that know little of JSON schemas, see [adaptSchema].
-	plain bool
-	// refused are the names of tools that the server does not accept.
-	refused map[string]bool
-}
-
 // recognised returns what is known from the address and the name of a model.
-func recognised(m Model) (v variant) {
+func recognised(m Model) variant {
+	v := variant{mostTools: formats[m.API].maxTools}
 	host, name := "", strings.ToLower(m.Name)
 	if at, err := url.Parse(m.BaseURL); err == nil {
 		host = "." + at.Hostname()
@@ -123,13 +112,19 @@ func recognised(m Model) (v variant) {
 	for _, w := range vocabulary().Deviations {
 		if w.Host != "" && strings.HasSuffix(host, w.Host) ||
 			w.Model != "" && strings.Contains(name, w.Model) {
-			v.add(w.Quirk)
+			v.quirks = with(v.quirks, w.Quirk)
 		}
 	}
 	return v
 }
 
-// now returns what is known about the format of requests.
+// learned has what is known about a server. The methods are safe for concurrent use.
+type learned struct {
+	mu      sync.Mutex
+	variant variant
+}
+
+// now returns what is known.
 func (l *learned) now() variant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,21 +133,22 @@ func (l *learned) now() variant {
 
 // learn learns from the response to a request that the server rejected.
 func (l *learned) learn(response []byte, rejected Request, sentLimit int) {
-	said := strings.ToLower(string(bytes.ReplaceAll(response, []byte(`\u0027`), []byte("'"))))
+	said := strings.ToLower(strings.ReplaceAll(string(response), `\u0027`, "'"))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.learnToolsLocked(response, rejected.Tools)
+	v := &l.variant
+	v.learnTools(string(response), rejected.Tools)
 	for _, w := range vocabulary().Deviations {
 		if w.means(0, said) {
-			l.variant.add(w.Quirk)
+			v.quirks = with(v.quirks, w.Quirk)
 		}
 	}
 	if !containsAny(said, missingWords...) {
-		l.variant.refuse(rejected.Messages, said)
+		v.refuse(rejected.Messages, said)
 	}
 	if found := aboutLimit().FindStringSubmatch(said); found != nil {
 		if most, _ := strconv.Atoi(found[1]); most > 0 && most < sentLimit {
-			l.variant.longest = most
+			v.longest = most
 		}
 	}
 }
@@ -173,9 +169,9 @@ func (v *variant) refuse(messages []Message, said string) {
 				_ = json.Unmarshal(p.Attached, &attached)
 			}
 			for name := range attached {
-				if v.wants(name) && !slices.Contains(plainNames, name) &&
+				if !slices.Contains(plainNames, name) &&
 					strings.Contains(said, strings.ToLower(name)) {
-					v.unwanted = append(slices.Clip(v.unwanted), name)
+					v.unwanted = with(v.unwanted, name)
 				}
 			}
 		}
@@ -191,13 +187,11 @@ var aboutLimit = text.Pattern(`max_(?:completion_|output_)?tokens\D{0,60}?\d*\D{
 // change after a request, because only then some servers say what they accept. The order stays the
 // same.
 func (c *Client) Offer(tools []Tool) (offered []Tool, left []string) {
-	l := &c.learned
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	v := c.learned.now()
 	for _, tool := range tools {
-		schema := adaptSchema(tool.Schema, l.plain)
-		if schema == nil || l.refused[tool.Name] ||
-			l.mostTools > 0 && len(offered) == l.mostTools {
+		schema := adaptSchema(tool.Schema, v.has(plainSchemas))
+		if schema == nil || slices.Contains(v.refused, tool.Name) ||
+			v.mostTools > 0 && len(offered) == v.mostTools {
 			left = append(left, tool.Name)
 			continue
 		}
@@ -209,56 +203,51 @@ func (c *Client) Offer(tools []Tool) (offered []Tool, left []string) {
 
 // The messages of servers about tools that they do not accept.
 var (
-	aboutSchemas = text.Pattern(`(?i)schema|unknown name|function_declarations|tools[.\[]`)
-	aboutPlace   = text.Pattern(`function_declarations\[(\d+)|tools[.\[](\d+)`)
-	aboutNumber  = text.Pattern(`(?i)(?:maximum|at most|limit|up to)\D{0,40}?(\d{2,4})\b`)
+	aboutSchemas     = text.Pattern(`(?i)schema|unknown name|function_declarations|tools[.\[]`)
+	aboutDeclaration = text.Pattern(`function_declarations\[(\d+)`) // Gemini has all in one tool
+	aboutTool        = text.Pattern(`tools[.\[](\d+)`)
+	aboutNumber      = text.Pattern(`(?i)(?:maximum|at most|limit|up to)\D{0,40}?(\d{2,4})\b`)
 )
 
-// learnToolsLocked remembers what the server does not accept, according to its response to a
-// rejected request with these tools.
-func (l *learned) learnToolsLocked(response []byte, sent []Tool) {
-	if len(sent) == 0 {
-		return
-	}
-	if most := aboutNumber().FindSubmatch(response); most != nil &&
-		(bytes.Contains(response, []byte("tools")) ||
-			bytes.Contains(response, []byte("functions"))) {
-		if n, _ := strconv.Atoi(string(most[1])); n < len(sent) {
-			l.mostTools = n
+// learnTools notes what the server does not accept, according to its response to a rejected request
+// with these tools.
+func (v *variant) learnTools(response string, sent []Tool) {
+	if most := aboutNumber().FindStringSubmatch(response); most != nil &&
+		containsAny(response, "tools", "functions") {
+		if n, _ := strconv.Atoi(most[1]); n < len(sent) {
+			v.mostTools = n
 			return
 		}
 	}
-	if !aboutSchemas().Match(response) {
-		return
+	switch {
+	case len(sent) == 0 || !aboutSchemas().MatchString(response):
+	case !v.has(plainSchemas):
+		v.quirks = with(v.quirks, plainSchemas)
+	default:
+		if i := refusedTool(response, sent); i >= 0 {
+			v.refused = with(v.refused, sent[i].Name)
+		}
 	}
-	if !l.plain {
-		l.plain = true
-		return
-	}
-	if l.refused == nil {
-		l.refused = map[string]bool{}
-	}
-	refuse := func(group int) bool {
-		for _, place := range aboutPlace().FindAllSubmatch(response, -1) {
-			if i, err := strconv.Atoi(string(place[group])); err == nil && i < len(sent) {
-				l.refused[sent[i].Name] = true
-				return true
+}
+
+// refusedTool returns the index of the tool that a response is about, -1 if that is not known.
+func refusedTool(response string, sent []Tool) int {
+	at := func(about func() *regexp.Regexp) int {
+		for _, place := range about().FindAllStringSubmatch(response, -1) {
+			if i, err := strconv.Atoi(place[1]); err == nil && i < len(sent) {
+				return i
 			}
 		}
-		return false
-	}
-	const declaration, tool = 1, 2 // Gemini has all declarations in one tool
-	if refuse(declaration) {
-		return
+		return -1
 	}
 	named := slices.IndexFunc(sent, func(t Tool) bool {
-		return slices.ContainsFunc([]string{`'`, "`", `"`, `\"`}, func(quote string) bool {
-			return strings.Contains(string(response), quote+t.Name+quote)
-		})
+		return containsAny(response, "'"+t.Name+"'", "`"+t.Name+"`", `"`+t.Name+`"`,
+			`\"`+t.Name+`\"`)
 	})
-	if named >= 0 {
-		l.refused[sent[named].Name] = true
-		return
+	for _, i := range []int{at(aboutDeclaration), named, at(aboutTool)} {
+		if i >= 0 {
+			return i
+		}
 	}
-	refuse(tool)
+	return -1
 }
