@@ -49,19 +49,16 @@ func (c *conversation) leaveOutMedia() {
 // forgetThoughts removes what the model has thought.
 func (c *conversation) forgetThoughts() {
 	c.endMessage()
-	for i, m := range c.messages {
-		c.messages[i].Parts = nil
-		for _, p := range m.Parts {
-			switch part := p.(type) {
-			case llm.Thinking:
-				continue
-			case llm.ToolCall:
-				part.Attached = nil // a signature
-				p = part
-			}
-			c.messages[i].Parts = append(c.messages[i].Parts, p)
+	copy(c.messages, llm.ChangeParts(c.messages, func(p llm.Part) llm.Part {
+		switch part := p.(type) {
+		case llm.Thinking:
+			return nil
+		case llm.ToolCall:
+			part.Attached = nil // a signature
+			return part
 		}
-	}
+		return p
+	}))
 }
 
 // rejects reports whether an error means that the server does not accept the request as it is.

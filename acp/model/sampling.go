@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -47,22 +46,20 @@ func (s *modelSession) SamplingContext(prefix string) string {
 
 // callsOf returns what messages contain about the tools of one MCP server.
 func callsOf(prefix string, servers []mcp.Status, messages []llm.Message) []llm.Message {
-	var about []llm.Message
 	called := map[string]bool{} // IDs of calls
-	for _, m := range messages {
-		m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(part llm.Part) bool {
-			switch p := part.(type) {
-			case llm.ToolCall:
-				called[p.ID] = serverOf(p.Name, servers) == prefix
-				return !called[p.ID]
-			case llm.ToolResult:
-				return !called[p.ID]
+	return llm.ChangeParts(messages, func(part llm.Part) llm.Part {
+		switch p := part.(type) {
+		case llm.ToolCall:
+			if called[p.ID] = serverOf(p.Name, servers) == prefix; called[p.ID] {
+				return part
 			}
-			return true
-		})
-		about = append(about, m)
-	}
-	return about
+		case llm.ToolResult:
+			if called[p.ID] {
+				return part
+			}
+		}
+		return nil
+	})
 }
 
 // Sample implements [backend.Sampler].

@@ -51,22 +51,22 @@ func encodeAnthropic(m Model, r Request, v variant) []byte {
 		body["tools"] = tools
 	}
 	version := claudeVersion(m.Name)
-	setEffort(body, m, r, messages, v)
-	if !asksToThink(body) && 0 < version && version < 500 {
+	thinks := setEffort(body, m, r, messages, v)
+	if !thinks && 0 < version && version < 500 {
 		// The model thinks only if it is told to. Otherwise its earlier thoughts must not be sent.
 		messages = merged(withoutEmpty(without(r.Messages, isThinking)))
 	}
-	if r.Temperature != nil && version < 407 && !asksToThink(body) && !v.has(noTemperature) {
+	if r.Temperature != nil && version < 407 && !thinks && !v.has(noTemperature) {
 		body["temperature"] = min(*r.Temperature, 1) // rejected otherwise
 	}
 	if len(r.Stop) > 0 {
 		body["stop_sequences"] = r.Stop
 	}
-	marked, list := isMarked(messages), make([]object, len(messages))
+	ends, list := marked(messages), make([]object, len(messages))
 	for i, m := range messages {
 		content := anthropicContent(slices.SortedStableFunc(slices.Values(m.Parts),
 			func(a, b Part) int { return place(a) - place(b) }), v)
-		if marked(i) && !v.has(noMarks) {
+		if slices.Contains(ends, i) && !v.has(noMarks) {
 			content[len(content)-1]["cache_control"] = ephemeral
 		}
 		list[i] = object{"role": m.Role, "content": content}
@@ -75,18 +75,16 @@ func encodeAnthropic(m Model, r Request, v variant) []byte {
 	return strictjson.Encode(body)
 }
 
-// setEffort says in a request how much the model should think, in the way of its version.
-func setEffort(body object, m Model, r Request, messages []Message, v variant) {
+// setEffort says in a request how much the model should think, in the way of its version. It
+// reports whether the request asks for thoughts.
+func setEffort(body object, m Model, r Request, messages []Message, v variant) (thinks bool) {
 	version, effort := claudeVersion(m.Name), r.Effort
 	budget := thinkingBudget(effort, v.limit(m, r))
 	byEffort := version >= 406 && !v.has(onlyBudget) || v.has(onlyEffort) // rejects a budget, or will
 	switch {
-	case effort == "":
-	case effort == "none":
-		if byEffort {
-			body["thinking"] = object{"type": "disabled"}
-		}
-	case budget < minBudget:
+	case effort == "none" && byEffort:
+		body["thinking"] = object{"type": "disabled"}
+	case effort == "", effort == "none", budget < minBudget:
 	case byEffort:
 		thinking := object{"type": "adaptive", "display": "summarized"}
 		if v.has(noDisplay) {
@@ -96,15 +94,12 @@ func setEffort(body object, m Model, r Request, messages []Message, v variant) {
 			effort = "low" // there is nothing below
 		}
 		body["thinking"], body["output_config"] = thinking, object{"effort": effort}
+		return true
 	case (version == 0 || version >= 307) && mayThink(messages):
 		body["thinking"] = object{"type": "enabled", "budget_tokens": budget}
+		return true
 	}
-}
-
-// asksToThink reports whether a request tells the model to think.
-func asksToThink(body object) bool {
-	thinking, _ := body["thinking"].(object)
-	return thinking != nil && thinking["type"] != "disabled"
+	return false
 }
 
 // ephemeral marks the end of a part of the request that the server should cache.
@@ -149,11 +144,12 @@ func thinkingBudget(effort string, maxTokens int) int {
 
 // without returns messages without some of their parts.
 func without(messages []Message, drop func(Part) bool) []Message {
-	messages = slices.Clone(messages)
-	for i, m := range messages {
-		messages[i].Parts = slices.DeleteFunc(slices.Clone(m.Parts), drop)
-	}
-	return messages
+	return ChangeParts(messages, func(p Part) Part {
+		if drop(p) {
+			return nil
+		}
+		return p
+	})
 }
 
 // withoutEmpty returns messages without texts that are white space, and without thoughts at the end

@@ -81,9 +81,6 @@ func (c ToolCall) input() json.RawMessage {
 
 // Readable returns messages with a note in place of each medium that the model does not accept.
 func (m Model) Readable(messages []Message) []Message {
-	if m.Takes("") && m.Takes(PDF) {
-		return messages
-	}
 	return ReplaceMedia(messages, func(media Media) Text {
 		switch {
 		case m.Takes(media.MediaType):
@@ -97,27 +94,40 @@ func (m Model) Readable(messages []Message) []Message {
 
 // ReplaceMedia returns messages with notes in place of the media for which note returns one.
 func ReplaceMedia(messages []Message, note func(Media) Text) []Message {
+	var replace func(p Part) Part
+	replace = func(p Part) Part {
+		switch part := p.(type) {
+		case Media:
+			if text := note(part); text != "" {
+				return text
+			}
+		case ToolResult:
+			part.Content = changed(part.Content, replace)
+			return part
+		}
+		return p
+	}
+	return ChangeParts(messages, replace)
+}
+
+// ChangeParts returns messages with what change returns for each of their parts, in their order. A
+// part for which that is nil is left out.
+func ChangeParts(messages []Message, change func(Part) Part) []Message {
 	messages = slices.Clone(messages)
-	for i := range messages {
-		messages[i].Parts = replaceMedia(messages[i].Parts, note)
+	for i, m := range messages {
+		messages[i].Parts = changed(m.Parts, change)
 	}
 	return messages
 }
 
-func replaceMedia(parts []Part, note func(Media) Text) []Part {
-	parts = slices.Clone(parts)
-	for i, p := range parts {
-		switch p := p.(type) {
-		case Media:
-			if text := note(p); text != "" {
-				parts[i] = text
-			}
-		case ToolResult:
-			p.Content = replaceMedia(p.Content, note)
-			parts[i] = p
+func changed(parts []Part, change func(Part) Part) []Part {
+	all := make([]Part, 0, len(parts))
+	for _, p := range parts {
+		if p = change(p); p != nil {
+			all = append(all, p)
 		}
 	}
-	return parts
+	return all
 }
 
 // HasMedia reports whether a part is an image or document, or has one.
@@ -139,17 +149,16 @@ func (m Media) url() string {
 	return "data:" + m.MediaType + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
 }
 
-// isMarked returns a function that reports whether the message with an index ends a part of the
-// request that the server should cache: the last two messages of the user do. The first of them
-// ended the previous request, and servers do not search far back for it.
-func isMarked(messages []Message) func(i int) bool {
-	first, left := len(messages), 2
-	for left > 0 && first > 0 {
-		if first--; messages[first].Role == User {
-			left--
+// marked returns which messages end a part of the request that the server should cache: the last
+// two messages of the user. The first of them ended the previous request, and servers do not search
+// far back for it.
+func marked(messages []Message) (ends []int) {
+	for i, m := range slices.Backward(messages) {
+		if m.Role == User && len(ends) < 2 {
+			ends = append(ends, i)
 		}
 	}
-	return func(i int) bool { return i >= first && messages[i].Role == User }
+	return ends
 }
 
 // merged returns messages in which successive messages of one role are joined, because many servers
@@ -171,33 +180,27 @@ func merged(messages []Message) []Message {
 func (m Model) returned(messages []Message) []Message {
 	origin := m.Origin()
 	ids, taken := map[string]string{}, map[string]bool{}
-	messages = slices.Clone(messages)
-	for i := range messages {
-		parts := make([]Part, 0, len(messages[i].Parts))
-		for _, part := range messages[i].Parts {
-			switch p := part.(type) {
-			case Thinking:
-				if p.From != origin {
-					continue
-				}
-			case ToolCall:
-				own := p.ID
-				if p.From != origin {
-					p.Attached = nil
-				} else if p.Given != "" && !taken[p.Given] {
-					p.ID = p.Given
-				}
-				ids[own], taken[p.ID] = p.ID, true
-				part = p
-			case ToolResult:
-				p.ID = cmp.Or(ids[p.ID], p.ID)
-				part = p
+	return ChangeParts(messages, func(part Part) Part {
+		switch p := part.(type) {
+		case Thinking:
+			if p.From != origin {
+				return nil
 			}
-			parts = append(parts, part)
+		case ToolCall:
+			own := p.ID
+			if p.From != origin {
+				p.Attached = nil
+			} else if p.Given != "" && !taken[p.Given] {
+				p.ID = p.Given
+			}
+			ids[own], taken[p.ID] = p.ID, true
+			return p
+		case ToolResult:
+			p.ID = cmp.Or(ids[p.ID], p.ID)
+			return p
 		}
-		messages[i].Parts = parts
-	}
-	return messages
+		return part
+	})
 }
 
 // unknownMembers returns an object with the members of a JSON object that are set and not among the

@@ -75,10 +75,10 @@ func encodeChat(m Model, r Request, v variant) []byte {
 		}
 		body.Messages = []object{system}
 	}
-	marked := isMarked(messages)
+	ends := marked(messages)
 	for i, m := range messages {
 		encoded := chatMessages(m, v)
-		if last := len(encoded) - 1; marks && marked(i) && last >= 0 {
+		if last := len(encoded) - 1; marks && slices.Contains(ends, i) && last >= 0 {
 			markForCache(encoded[last])
 		}
 		body.Messages = append(body.Messages, encoded...)
