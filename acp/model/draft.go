@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,9 +38,6 @@ type draft struct {
 
 // draft shows a piece of a tool call that arrives.
 func (b *toolbox) draft(ctx context.Context, piece llm.CallDelta) error {
-	for len(b.drafts) <= piece.Index {
-		b.drafts = append(b.drafts, nil)
-	}
 	d := b.drafts[piece.Index]
 	if d == nil {
 		if _, known := b.find(piece.Name); !known {
@@ -105,13 +104,12 @@ func (c *modelCall) diff(known map[string]string) []any {
 // ended.
 func (b *toolbox) dropDrafts(ctx context.Context) error {
 	var errs []error
-	for _, d := range b.drafts {
-		if d != nil {
-			errs = append(errs, d.showStatus(context.WithoutCancel(ctx), sdk.ToolCallStatusFailed,
-				backend.TextContent("The model did not complete the call, so it was not run.")))
-		}
+	for _, index := range slices.Sorted(maps.Keys(b.drafts)) {
+		errs = append(errs, b.drafts[index].showStatus(context.WithoutCancel(ctx),
+			sdk.ToolCallStatusFailed,
+			backend.TextContent("The model did not complete the call, so it was not run.")))
 	}
-	b.drafts = nil
+	clear(b.drafts)
 	return errors.Join(errs...)
 }
 

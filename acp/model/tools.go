@@ -74,12 +74,12 @@ type toolbox struct {
 	byName  map[string]tool
 	// crowded are the names of tools of MCP servers that do not fit into the context.
 	crowded []string
-	drafts  []*draft // calls that arrive, in their order in the answer; nil for those not shown
+	drafts  map[int]*draft // calls that arrive and are shown, by their place in the answer
 }
 
 // newToolbox returns the tools that the model may use in a mode.
 func (t *modelTurn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
-	b := &toolbox{turn: t, byName: map[string]tool{}}
+	b := &toolbox{turn: t, byName: map[string]tool{}, drafts: map[int]*draft{}}
 	all := append(t.fileTools(), planTool())
 	if t.mayRun() {
 		all = append(all, commandTool())
@@ -156,8 +156,9 @@ func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 	all := context.WithoutCancel(ctx)
 	for i, r := range requested {
 		calls[i] = b.newCall(r.Name)
-		if i < len(b.drafts) && b.drafts[i] != nil && b.drafts[i].Name == calls[i].Name {
-			calls[i], b.drafts[i] = b.drafts[i].modelCall, nil // it was shown while it arrived
+		if d := b.drafts[i]; d != nil && d.Name == calls[i].Name {
+			calls[i] = d.modelCall // it was shown while it arrived
+			delete(b.drafts, i)
 		}
 		calls[i].complete(r)
 		if err == nil {
