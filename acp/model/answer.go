@@ -48,7 +48,7 @@ func (t *modelTurn) showAnswer(ctx context.Context, r llm.Request, box *toolbox)
 		case llm.CallDelta:
 			err = box.draft(ctx, e)
 		case llm.Retry:
-			err = errors.Join(box.dropDrafts(ctx), t.showRestart(ctx, e, a.said != ""))
+			err = errors.Join(box.dropDrafts(ctx), t.showRestart(ctx, e, a))
 			a = answer{}
 		case llm.Finish:
 			a.finish = e
@@ -100,9 +100,9 @@ func (t *modelTurn) think(ctx context.Context, s string) error {
 
 // showRestart tells the user that the request for an answer will be sent again. If some text of it
 // was already shown, that stays visible with a mark. The model does not see it.
-func (t *modelTurn) showRestart(ctx context.Context, r llm.Retry, began bool) error {
+func (t *modelTurn) showRestart(ctx context.Context, r llm.Retry, began answer) error {
 	retried := entry{Note: true, Retried: true}
-	if !began {
+	if began.said == "" {
 		return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk,
 			describeRetry(r)+"\n\n", retried))
 	}

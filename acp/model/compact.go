@@ -46,14 +46,15 @@ func (t *modelTurn) fit(ctx context.Context, r llm.Request) (llm.Request, error)
 	t.endpoint.AskWindow(ctx)
 	model := t.endpoint.Model()
 	limit := room(model)
-	fitted, tokens := t.conversation.request(r, model, false)
+	// The server has cached the beginning of the request, so saving a little is not worth it.
+	fitted, tokens := t.conversation.request(r, model, limit/6)
 	if tokens > limit*9/10 && t.steps >= t.uncompacted {
 		if err := t.makeRoom(ctx); err != nil {
 			return r, err
 		}
 	}
 	if tokens > limit*9/10 {
-		fitted, tokens = t.conversation.request(r, model, true)
+		fitted, tokens = t.conversation.request(r, model, 0)
 	}
 	if tokens > limit {
 		why := fmt.Sprintf("about %d tokens, of which instructions and tools are %d; "+
@@ -99,7 +100,7 @@ func (t *modelTurn) makeRoom(ctx context.Context) error {
 	if t.conversation.isNew() {
 		return nil
 	}
-	done, err := t.summarise(ctx, "", true)
+	done, err := t.summarise(ctx, "", entry{Keep: true})
 	if done {
 		t.uncompacted = t.steps + summaryPause
 	}
@@ -112,17 +113,17 @@ func (t *modelTurn) compact(ctx context.Context, focus string) (backend.Raw, err
 	if t.conversation.transcript() == "" {
 		return stopped, t.note(ctx, "There is nothing to summarise yet.")
 	}
-	done, err := t.summarise(ctx, focus, false)
+	done, err := t.summarise(ctx, focus, entry{})
 	if !done {
 		stopped = backend.FailedTurn()
 	}
 	return stopped, err
 }
 
-// summarise lets the model summarise the conversation, and replaces that, except for the user's
-// last message if keep is set. focus names what the user wants to keep, or is "". If the
-// model fails, it tells the user, and leaves the conversation as it is.
-func (t *modelTurn) summarise(ctx context.Context, focus string, keep bool) (done bool, err error) {
+// summarise lets the model summarise the conversation, and replaces that as e says. focus names what
+// the user wants to keep, or is "". If the model fails, it tells the user, and leaves the
+// conversation as it is.
+func (t *modelTurn) summarise(ctx context.Context, focus string, e entry) (done bool, err error) {
 	err = t.think(ctx, "Summarising the conversation, to make room for more.\n\n")
 	if err != nil {
 		return false, err
@@ -135,7 +136,7 @@ func (t *modelTurn) summarise(ctx context.Context, focus string, keep bool) (don
 		return false, t.updates.Update(ctx, message(entry{Note: true}, "\n\nCannot summarise the "+
 			"conversation, which was not changed: "+text.Plain(err.Error())+".\n\n"))
 	}
-	e := entry{Summary: summary, Keep: keep}
+	e.Summary = summary
 	return true, t.updates.Update(ctx, message(e, "\n\n*The model continues with a summary of the "+
 		"conversation so far.*\n\n"))
 }
@@ -190,21 +191,16 @@ func room(m llm.Model) int {
 }
 
 // fit returns a request with messages in the form that model m accepts, and an estimate of its
-// tokens. If there are too many, it leaves out results: only if that saves enough, or in any case
-// if must is set.
+// tokens. If there are too many, it leaves out results, unless that saves fewer than least.
 func (b *budget) fit(
-	r llm.Request, messages []llm.Message, m llm.Model, must bool,
+	r llm.Request, messages []llm.Message, m llm.Model, least int,
 ) (llm.Request, int) {
 	limit := room(m)
 	b.shortenResults(messages, max(limit-estimate(r), limit/4))
 	r.Messages = m.Readable(messages) // as the client does, so that omitted parts are not counted
 	if estimate(r)+b.missed > limit*9/10 {
 		// Leave out more than necessary, so that the beginning of many further requests stays the
-		// same. For the same reason saving a little is not worth it.
-		least := limit / 6
-		if must {
-			least = 0
-		}
+		// same.
 		b.cutResults(messages, estimate(r)+b.missed-limit/2, least)
 		r.Messages = m.Readable(messages)
 	}

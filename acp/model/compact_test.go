@@ -209,7 +209,7 @@ func TestCutResults(t *testing.T) {
 	changes := 0
 	for n := range 100 {
 		add(n, 2000)
-		r, tokens := c.request(llm.Request{}, model, false)
+		r, tokens := c.request(llm.Request{}, model, room(model)/6)
 		require.Less(t, tokens, room(model)*9/10)
 		if first != fmt.Sprint(r.Messages[:cut]) {
 			changes++
@@ -225,7 +225,7 @@ func TestCutResults(t *testing.T) {
 		parallel.known.add(llm.User, llm.ToolResult{ID: fmt.Sprint(n),
 			Content: []llm.Part{llm.Text(strings.Repeat("x", 2000))}})
 	}
-	r, _ := parallel.request(llm.Request{}, model, false)
+	r, _ := parallel.request(llm.Request{}, model, room(model)/6)
 	require.True(t, reflect.DeepEqual(parallel.known.messages, r.Messages),
 		"the model has seen none of them")
 }
@@ -273,12 +273,12 @@ func TestCutResultsAreFreed(t *testing.T) {
 		c.known.add(llm.Assistant, llm.ToolCall{ID: id, Name: "read_file", Arguments: "{}"})
 		c.known.add(llm.User, llm.ToolResult{ID: id, Content: []llm.Part{llm.Text(strings.Repeat("x",
 			10_000)), llm.Media{Data: make([]byte, 10_000)}}})
-		c.request(llm.Request{}, model, false)
+		c.request(llm.Request{}, model, room(model)/6)
 	}
 	kept := len(fmt.Sprint(c.known.messages, c.known.budget.excerpts))
 	require.Less(t, kept, 100*(maxTranscribed+500)+10*100_000)
 	require.Greater(t, kept, 80*maxTranscribed, "a summary is made of it")
-	r, _ := c.request(llm.Request{}, model, false)
+	r, _ := c.request(llm.Request{}, model, room(model)/6)
 	require.Contains(t, fmt.Sprint(r.Messages[2]), leftOut)
 }
 
@@ -287,14 +287,14 @@ func TestCountedTokens(t *testing.T) {
 	model := llm.New(llm.Model{API: llm.OpenAI}).Model()
 	var c lockedConversation
 	c.known.add(llm.User, llm.Text(strings.Repeat("x", 4000)))
-	_, tokens := c.request(llm.Request{}, model, false)
+	_, tokens := c.request(llm.Request{}, model, room(model)/6)
 	require.InDelta(t, 1000, tokens, 10)
 	c.count(2000)
 	c.known.add(llm.Assistant, llm.Text(strings.Repeat("x", 400)))
-	_, tokens = c.request(llm.Request{}, model, false)
+	_, tokens = c.request(llm.Request{}, model, room(model)/6)
 	require.InDelta(t, 2100, tokens, 10)
 	c.count(1)
-	_, tokens = c.request(llm.Request{}, model, false)
+	_, tokens = c.request(llm.Request{}, model, room(model)/6)
 	require.InDelta(t, 2100, tokens, 10)
 }
 

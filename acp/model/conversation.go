@@ -346,11 +346,11 @@ func (c *lockedConversation) setResult(r llm.ToolResult) {
 }
 
 // request adds the messages to a request: see [budget.fit].
-func (c *lockedConversation) request(r llm.Request, m llm.Model, must bool) (llm.Request, int) {
+func (c *lockedConversation) request(r llm.Request, m llm.Model, least int) (llm.Request, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known.endMessage()
-	return c.known.budget.fit(r, c.known.messages, m, must)
+	return c.known.budget.fit(r, c.known.messages, m, least)
 }
 
 // count notes how many tokens the server has counted in the last request.
