@@ -60,10 +60,13 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 		llm.Misconfigured: correct + ", or choose another model.",
 		llm.Malformed:     another + examine,
 	}[failed.Kind]
+	rejected := failed.Kind == llm.Filtered || rejects(failed) && failed.Status != 0
+	again := mayReject(failed) && t.conversation.wasRejected()
 	e := entry{Note: true, Rejected: mayReject(failed)}
-	again := e.Rejected && t.conversation.wasRejected()
-	if failed.Kind == llm.Filtered || rejects(failed) && failed.Status != 0 {
+	if rejected || again {
 		e = entry{Refused: true, Rejected: true}
+	}
+	if rejected {
 		next = " Later requests leave out your message. It remains in the history of the session."
 		switch {
 		case again:
@@ -75,7 +78,6 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 		}
 	}
 	if again {
-		e = entry{Refused: true, Rejected: true}
 		next += " The message before failed too, so later requests leave out all messages that " +
 			"the model has not answered. The cause may also be its last answer, which /undo takes " +
 			"back with the message before it, images that another model accepted, the " +
