@@ -50,17 +50,14 @@ type Model struct {
 	Fallback string
 }
 
-// API is the wire format of a model's server.
-type API string
+// API is the wire format of a model's server, a string.
+type API = llm.API
 
-// All wire formats.
+// All wire formats: OpenAI's chat completions and responses, and Anthropic's messages.
 const (
-	// OpenAI is OpenAI's chat completions.
-	OpenAI API = "openai"
-	// Responses is OpenAI's responses.
-	Responses API = "responses"
-	// Anthropic is Anthropic's messages.
-	Anthropic API = "anthropic"
+	OpenAI    = llm.OpenAI
+	Responses = llm.Responses
+	Anthropic = llm.Anthropic
 )
 
 // Prices are the prices of a million tokens of a model.
@@ -86,7 +83,7 @@ type endpoint struct {
 }
 
 func newEndpoint(m Model) *endpoint {
-	return &endpoint{given: m, Client: llm.New(llm.Model{API: llm.API(m.API), BaseURL: m.BaseURL,
+	return &endpoint{given: m, Client: llm.New(llm.Model{API: m.API, BaseURL: m.BaseURL,
 		Name: m.Name, Key: m.Key, Headers: m.Headers, ContextTokens: m.ContextTokens,
 		MaxTokens: m.MaxTokens, Silence: m.Silence, TextOnly: m.TextOnly, PDF: m.PDF,
 		HasFallback: m.Fallback != ""})}

@@ -93,7 +93,7 @@ func Models(ctx context.Context, c config.Config, names []string) ([]Model, erro
 
 // newClient returns a client that asks the server of a model about it.
 func newClient(m model.Model) *llm.Client {
-	return llm.New(llm.Model{API: llm.API(m.API), BaseURL: m.BaseURL, Name: m.Name, Key: m.Key,
+	return llm.New(llm.Model{API: m.API, BaseURL: m.BaseURL, Name: m.Name, Key: m.Key,
 		Headers: m.Headers, ContextTokens: m.ContextTokens})
 }
 
