@@ -124,7 +124,7 @@ func chatMessages(m Message, v variant) []object {
 	last, calls := object{"role": m.Role, "content": nil}, chatCalls(m.Parts, v)
 	switch {
 	case len(content) > 0:
-		last["content"] = chatContent(content)
+		last["content"] = textOrList(content, chatPart)
 	case calls == nil:
 		return results
 	case v.has(needsText) && !v.has(noEmptyText):
@@ -214,25 +214,28 @@ func addThoughts(to object, m Message, content []Part, v variant) {
 	}
 }
 
-// chatContent returns texts as one string, which all servers accept, and a list if there are media.
-func chatContent(parts []Part) any {
+// chatPart returns a text, image or document in a message.
+func chatPart(p Part) object {
+	media, ok := p.(Media)
+	switch {
+	case !ok:
+		return object{"type": "text", "text": p}
+	case media.MediaType == PDF:
+		file := object{"filename": documentName, "file_data": media.url()}
+		return object{"type": "file", "file": file}
+	}
+	return object{"type": "image_url", "image_url": object{"url": media.url()}}
+}
+
+// textOrList returns texts as one string, which all servers accept, and a list if there are media.
+func textOrList(parts []Part, encode func(Part) object) any {
 	text, media := divided(parts)
 	if media == nil {
 		return text
 	}
 	var list []object
-	for _, part := range parts {
-		switch p := part.(type) {
-		case Text:
-			list = append(list, object{"type": "text", "text": p})
-		case Media:
-			if p.MediaType == PDF {
-				file := object{"filename": documentName, "file_data": p.url()}
-				list = append(list, object{"type": "file", "file": file})
-				break
-			}
-			list = append(list, object{"type": "image_url", "image_url": object{"url": p.url()}})
-		}
+	for _, p := range parts {
+		list = append(list, encode(p))
 	}
 	return list
 }
@@ -278,19 +281,6 @@ const (
 	inTags             thoughtSource = "tags in the content"
 	inList             thoughtSource = "a list in the content" // of Mistral
 )
-
-// encode returns the member of a message that has thoughts in this place.
-func (s thoughtSource) encode(thoughts string) json.RawMessage {
-	switch s {
-	case inTags:
-		return strictjson.Encode(object{"content": "<think>" + thoughts + "</think>\n\n"})
-	case inList:
-		text := object{"type": "text", "text": thoughts}
-		list := []object{{"type": "thinking", "thinking": []object{text}}}
-		return strictjson.Encode(object{"content": list})
-	}
-	return strictjson.Encode(object{string(s): thoughts})
-}
 
 // chatChunk is an event. Its lists are arrays, so that further elements are skipped when they are
 // decoded. In slices, elements of a few bytes would take a hundred times as much memory.
@@ -522,25 +512,43 @@ func (d *chatDecoder) flush() {
 	} else {
 		d.say(d.content.held)
 	}
-	var kept Thinking
-	isDetailed := func(piece json.RawMessage) bool {
-		return bytes.Contains(piece, []byte(`"reasoning_details"`))
-	}
-	switch thoughts := d.thoughts(); {
-	case d.source == inReasoningContent:
-		kept.Text = thoughts
-	case d.source == inList || d.source == inTags && d.tags,
-		d.source == inReasoning && !slices.ContainsFunc(d.attached, isDetailed):
-		d.attached = append(d.attached, d.source.encode(thoughts))
-	}
-	if kept.Attached = joinMembers(d.attached); kept.Text != "" || kept.Attached != nil {
-		d.keep(kept)
-	}
+	d.keepThoughts()
 	for i, c := range d.calls {
 		again := i > 0 && c.id == "" && len(c.arguments) == 0 && c.index == d.calls[i-1].index &&
 			c.name == d.calls[i-1].name
 		if !again { // a last piece that only repeats the name
 			d.finish(c)
 		}
+	}
+}
+
+// keepThoughts adds the thoughts as they must be sent back, with the members that have no meaning
+// here. Other members than reasoning_content are among these.
+func (d *chatDecoder) keepThoughts() {
+	var kept Thinking
+	var member object
+	switch thoughts := d.thoughts(); d.source {
+	case inReasoningContent:
+		kept.Text = thoughts
+	case inReasoning:
+		member = object{"reasoning": thoughts}
+		for _, piece := range d.attached {
+			if bytes.Contains(piece, []byte(`"reasoning_details"`)) {
+				member = nil // they are there too
+			}
+		}
+	case inTags:
+		if d.tags {
+			member = object{"content": "<think>" + thoughts + "</think>\n\n"}
+		}
+	case inList:
+		list := []object{{"type": "text", "text": thoughts}}
+		member = object{"content": []object{{"type": "thinking", "thinking": list}}}
+	}
+	if member != nil {
+		d.attached = append(d.attached, strictjson.Encode(member))
+	}
+	if kept.Attached = joinMembers(d.attached); kept.Text != "" || kept.Attached != nil {
+		d.keep(kept)
 	}
 }

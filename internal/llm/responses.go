@@ -73,10 +73,14 @@ func responsesItems(message Message, v variant) []object {
 	for _, part := range message.Parts {
 		switch p := part.(type) {
 		case Text, Media:
+			shown := responsesPart(p)
 			if message.Role == Assistant {
 				flush()
+				if shown["text"] != nil {
+					shown["type"] = "output_text"
+				}
 			}
-			content = append(content, responsesContent(message.Role, p))
+			content = append(content, shown)
 		case Thinking:
 			if p.Attached == nil {
 				break // it cannot be sent back
@@ -102,7 +106,7 @@ func responsesItems(message Message, v variant) []object {
 		case ToolResult:
 			end()
 			items = append(items, object{"type": "function_call_output", "call_id": p.ID,
-				"output": responsesOutput(p.Content)})
+				"output": textOrList(p.Content, responsesPart)})
 		}
 	}
 	end()
@@ -120,36 +124,16 @@ func isWholeThought(attached json.RawMessage) bool {
 	return thought.Encrypted != "" || thought.Content[0] != nil
 }
 
-// responsesContent returns a part of a message.
-func responsesContent(role Role, p Part) object {
-	switch p := p.(type) {
-	case Text:
-		kind := "input_text"
-		if role == Assistant {
-			kind = "output_text"
-		}
-		return object{"type": kind, "text": p}
-	case Media:
-		if p.MediaType == PDF {
-			return object{"type": "input_file", "filename": documentName, "file_data": p.url()}
-		}
-		return object{"type": "input_image", "image_url": p.url()}
+// responsesPart returns a text, image or document that is given to the model.
+func responsesPart(p Part) object {
+	media, ok := p.(Media)
+	switch {
+	case !ok:
+		return object{"type": "input_text", "text": p}
+	case media.MediaType == PDF:
+		return object{"type": "input_file", "filename": documentName, "file_data": media.url()}
 	}
-	return nil
-}
-
-// responsesOutput returns the result of a tool: a text, which all servers accept, or a list if
-// there are media.
-func responsesOutput(parts []Part) any {
-	text, media := divided(parts)
-	if media == nil {
-		return text
-	}
-	var list []object
-	for _, p := range parts {
-		list = append(list, responsesContent(User, p))
-	}
-	return list
+	return object{"type": "input_image", "image_url": media.url()}
 }
 
 func newResponsesDecoder(_ variant, to *answer) decoder {
