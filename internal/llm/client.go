@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -69,7 +68,7 @@ func New(m Model) *Client {
 	// configured.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	questions := 0
-	if m.ContextTokens == 0 && isLocal(m.BaseURL) {
+	if m.ContextTokens == 0 && m.isLocal() {
 		questions = 2
 	}
 	m = format.complete(m)
@@ -250,10 +249,7 @@ func (c *Client) unreachable(err error) *Error {
 
 // through returns a phrase that names the proxy through which the requests go, if there is one.
 func (c *Client) through() string {
-	u, err := url.Parse(c.model.BaseURL)
-	if err != nil {
-		return ""
-	}
+	u := c.model.address()
 	proxy, err := c.http.Transport.(*http.Transport).Proxy(&http.Request{URL: u})
 	if err != nil || proxy == nil {
 		return ""
@@ -264,8 +260,8 @@ func (c *Client) through() string {
 
 // where returns the address of the server.
 func (c *Client) where() string {
-	u, err := url.Parse(c.model.BaseURL)
-	if err != nil || u.Host == "" {
+	u := c.model.address()
+	if u.Host == "" {
 		return "its baseURL, which is not an address that begins with http:// or https://"
 	}
 	return address(u)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"time"
 )
 
@@ -56,6 +57,15 @@ func (m Model) Takes(mediaType string) bool {
 		return m.PDF != nil && *m.PDF
 	}
 	return !m.TextOnly
+}
+
+// address returns BaseURL, an empty one if it is not valid.
+func (m Model) address() *url.URL {
+	u, err := url.Parse(m.BaseURL)
+	if err != nil {
+		return &url.URL{}
+	}
+	return u
 }
 
 // Request is a request for the next message of a conversation.

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"encoding/json"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -105,10 +104,7 @@ func (v variant) limit(m Model, r Request) int {
 // recognised returns what is known from the address and the name of a model.
 func recognised(m Model) variant {
 	v := variant{mostTools: formats[m.API].maxTools}
-	host, name := "", strings.ToLower(m.Name)
-	if at, err := url.Parse(m.BaseURL); err == nil {
-		host = "." + at.Hostname()
-	}
+	host, name := "."+m.address().Hostname(), strings.ToLower(m.Name)
 	for _, w := range vocabulary().Deviations {
 		if w.Host != "" && strings.HasSuffix(host, w.Host) ||
 			w.Model != "" && strings.Contains(name, w.Model) {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -113,12 +112,9 @@ func (t toldWindow) tokens(name string) int {
 	return t.Settings.Tokens
 }
 
-// isLocal reports whether a server is on this machine or in a private network, by its address.
-func isLocal(baseURL string) bool {
-	u, err := url.Parse(baseURL)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return secret.IsLoopback(u.Hostname()) || err == nil && ip.IsPrivate()
+// isLocal reports whether the server is on this machine or in a private network, by its address.
+func (m Model) isLocal() bool {
+	host := m.address().Hostname()
+	ip, err := netip.ParseAddr(host)
+	return secret.IsLoopback(host) || err == nil && ip.IsPrivate()
 }
