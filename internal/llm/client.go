@@ -166,21 +166,15 @@ func (c *Client) List(ctx context.Context) ([]string, error) {
 	address := c.model.BaseURL + c.format.models
 	failed := c.authorized(ctx, address, nil, func(body *watchedBody) *failure {
 		var list struct{ Data, Models []struct{ ID, Name string } }
-		raw, err := sse.NewReader(body, maxEvent).Rest()
-		if err != nil {
-			return lost(err)
-		}
-		if failed := reported(sse.Event{Data: raw}); failed != nil {
-			return failed
-		}
-		into := any(&list)
-		if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) { // as Together's
+		r, into := sse.NewReader(body, maxEvent), any(&list)
+		if first, _ := r.Peek(); first == '[' { // as Together's
 			into = &list.Data
 		}
+		raw, failed := whole(r)
+		if failed != nil {
+			return failed
+		}
 		if err := json.Unmarshal(raw, into); err != nil {
-			if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("<")) {
-				return webPage(raw)
-			}
 			return malformed(err.Error())
 		}
 		for _, m := range slices.Concat(list.Data, list.Models) {

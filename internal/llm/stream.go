@@ -30,12 +30,11 @@ func (c *Client) read(body *watchedBody, v variant, yield func(Event) bool) *fai
 	a := &answer{origin: c.model.Origin()}
 	s := &stream{Reader: sse.NewReader(body, maxEvent), body: body, marked: c.format.marked,
 		answer: a, decoder: c.format.decoder(v, a), yield: yield}
-	switch first, _ := s.Peek(); first {
-	case '<':
-		page, _ := s.Rest()
-		return webPage(page)
-	case '{', '[': // an error
-		return s.refuseWhole()
+	if first, _ := s.Peek(); first == '<' || first == '{' || first == '[' {
+		if _, failed := whole(s.Reader); failed != nil {
+			return failed
+		}
+		return malformed("JSON instead of a stream; check the model's baseURL")
 	}
 	var ended error
 	for ended == nil && !a.done {
@@ -59,16 +58,17 @@ func (c *Client) read(body *watchedBody, v variant, yield func(Event) bool) *fai
 	return failed
 }
 
-// refuseWhole returns the failure in a body that is not a stream.
-func (s *stream) refuseWhole() *failure {
-	whole, err := s.Rest()
-	if err != nil {
-		return lost(err)
+// whole returns a body that is not a stream. It fails if that says that something is wrong.
+func whole(r *sse.Reader) ([]byte, *failure) {
+	first, _ := r.Peek()
+	body, err := r.Rest()
+	switch {
+	case first == '<':
+		return nil, webPage(body)
+	case err != nil:
+		return nil, lost(err)
 	}
-	if failed := reported(sse.Event{Data: whole}); failed != nil {
-		return failed
-	}
-	return malformed("JSON instead of a stream; check the model's baseURL")
+	return body, reported(sse.Event{Data: body})
 }
 
 // decode yields the events that an event of the stream stands for.
