@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/llm"
@@ -188,15 +189,14 @@ func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 // runTogether runs calls at the same time and returns their errors.
 func runTogether(ctx context.Context, calls []*modelCall) error {
 	errs := make([]error, len(calls))
-	slots := make(chan struct{}, maxParallel)
-	var running sync.WaitGroup
+	var running errgroup.Group
+	running.SetLimit(maxParallel)
 	for i, c := range calls {
-		slots <- struct{}{}
-		running.Go(func() {
+		running.Go(func() error {
 			errs[i] = c.run(ctx)
-			<-slots
+			return nil
 		})
 	}
-	running.Wait()
+	_ = running.Wait()
 	return errors.Join(errs...)
 }
