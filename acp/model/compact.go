@@ -110,7 +110,7 @@ func (t *modelTurn) makeRoom(ctx context.Context) error {
 // compact answers /compact.
 func (t *modelTurn) compact(ctx context.Context, focus string) (backend.Raw, error) {
 	stopped := backend.Stopped(sdk.StopReasonEndTurn)
-	if t.conversation.transcript() == "" {
+	if t.conversation.transcript("", nil) == "" {
 		return stopped, t.note(ctx, "There is nothing to summarise yet.")
 	}
 	done, err := t.summarise(ctx, focus, entry{})
@@ -153,7 +153,7 @@ func (t *modelTurn) askForSummary(ctx context.Context, focus string) (string, er
 	}
 	onRetry := func(r llm.Retry) error { return t.think(ctx, describeRetry(r)+"\n\n") }
 	for most := 3 * room(t.endpoint.Model()); ; {
-		transcript := text.Shorten(t.conversation.transcript(), most)
+		transcript := text.Shorten(t.conversation.transcript("", nil), most)
 		order := "This is the conversation:\n\n" + transcript + "Summarise it." + focus
 		answer, finish, err := collect(ctx, t.endpoint.Client, llm.Request{
 			System: summaryPrompt, Messages: []llm.Message{llm.UserText(order)}}, onRetry)

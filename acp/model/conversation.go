@@ -391,17 +391,9 @@ func (c *lockedConversation) isNew() bool {
 	return len(c.known.messages) == 1
 }
 
-// transcript returns the conversation as text, with long results shortened.
-func (c *lockedConversation) transcript() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.known.endMessage()
-	return c.known.budget.transcribe(c.known.messages)
-}
-
-// transcriptAbout returns as text what the conversation has about the tools of the MCP server with
-// a prefix, or all of it without one.
-func (c *lockedConversation) transcriptAbout(prefix string, servers []mcp.Status) string {
+// transcript returns the complete messages of the conversation as text, with long results
+// shortened. With a prefix it has only what is about the tools of that MCP server.
+func (c *lockedConversation) transcript(prefix string, servers []mcp.Status) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	messages := c.known.messages

@@ -40,7 +40,7 @@ func (s *modelSession) SamplingModel(hints []string) string {
 
 // SamplingContext implements [backend.Sampler].
 func (s *modelSession) SamplingContext(prefix string) string {
-	about := s.conversation.transcriptAbout(prefix, s.host.Tools().Servers())
+	about := s.conversation.transcript(prefix, s.host.Tools().Servers())
 	return text.Shorten(about, maxSamplingContext)
 }
 
