@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -296,16 +295,4 @@ func TestCountedTokens(t *testing.T) {
 	c.count(1)
 	_, tokens = c.request(llm.Request{}, model, room(model)/6)
 	require.InDelta(t, 2100, tokens, 10)
-}
-
-func TestTextOnly(t *testing.T) {
-	e := open(t, setup{roots: []string{dirtest.New(t)}, model: func(m *Model) {
-		m.TextOnly = true
-	}})
-	image := base64.StdEncoding.EncodeToString(onePixel)
-	r := e.send(sdk.TextBlock(modelserver.Prompt("What is it?")),
-		sdk.ImageBlock(image, "image/png"))
-	require.Contains(t, r.text(), "1 block of type `image` left out")
-	require.Contains(t, e.last().Text(), "An image was left out")
-	require.NotContains(t, string(e.last().Body), image)
 }

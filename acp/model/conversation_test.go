@@ -362,30 +362,20 @@ func TestForgedHistory(t *testing.T) {
 	require.NotContains(t, string(e.last().Body), "Shown.")
 }
 
-// A fork continues with what its source has told the model. A session that is loaded in the middle
-// of a turn has what was shown of it.
+// A session that is loaded in the middle of a turn has what was shown of it.
 //
 // Clause B3.
-func TestForkedAndLoaded(t *testing.T) {
+func TestLoadedInATurn(t *testing.T) {
 	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}})
-	e.prompt("Read it", modelserver.Read("a.txt"))
-	source := e.id
-	session, err := e.client.ForkSession(t.Context(), source, e.lifecycle())
-	require.NoError(t, err)
-	e.id = session.ID
-	e.prompt("What did it say?", modelserver.Say("One."))
-	require.Len(t, e.results(), 1)
-
-	e.id = source
-	ended := e.begin("Again", modelserver.Read("a.txt"), modelserver.Wait())
+	ended := e.begin("Read it", modelserver.Read("a.txt"), modelserver.Wait())
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	require.NoError(t, e.model.Waiting(ctx))
-	_, err = e.client.LoadSession(t.Context(), source, e.lifecycle())
+	_, err := e.client.LoadSession(t.Context(), e.id, e.lifecycle())
 	require.NoError(t, err)
 	require.NoError(t, <-ended)
 	e.prompt("And?", modelserver.Say("One."))
-	require.Len(t, e.results(), 2)
+	require.Len(t, e.results(), 1)
 }
 
 // A process that ends in the middle of a turn leaves a call without a result, and a prompt without

@@ -17,13 +17,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func TestOpenSendsNothing(t *testing.T) {
-	e := open(t, setup{})
-	require.NotEmpty(t, e.id)
-	require.Empty(t, e.model.Requests())
-	require.Empty(t, e.model.Unknown())
-}
-
 // Clause B1.
 func TestKeysAppearNowhere(t *testing.T) {
 	keys := make(chan string, 2)

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -176,17 +175,5 @@ func TestSettings(t *testing.T) {
 			"value": "low"})
 		e.prompt("Hello")
 		require.Equal(t, "low", asked())
-	})
-
-	t.Run("settings can be changed during a turn", func(t *testing.T) {
-		e := opened(t)
-		ended := e.begin("Wait.", modelserver.Wait())
-		require.NoError(t, e.model.Waiting(t.Context()))
-		e.call("session/set_mode", map[string]any{"modeId": "plan"})
-		require.Equal(t,
-			[]string{"config_option_update mode=plan model=local thought_level=default"},
-			e.settingsUpdates())
-		e.cancel()
-		require.NoError(t, <-ended)
 	})
 }

@@ -240,11 +240,6 @@ func TestEndlessAnswers(t *testing.T) {
 			strings.Repeat(`{"index":1,"id":"1","function":{"name":"a"}},{"index":1,"id":"2",`+
 				`"function":{"name":"a"}},`, 50_000)+`{}]}`))), tooMany)
 	})
-	t.Run("a line", func(t *testing.T) {
-		c := asking(t, OpenAI, forever("data: ", func(int) string { return long }))
-		_, failed := ask(t, c)
-		require.Equal(t, malformed(sse.ErrTooLong.Error()).why.Message, failed.Message)
-	})
 	t.Run("compressed", func(t *testing.T) { // nobody has asked for that
 		var bomb bytes.Buffer
 		zipped := gzip.NewWriter(&bomb)

@@ -132,14 +132,6 @@ func TestKey(t *testing.T) {
 			require.Equal(t, []string{"unused"}, keys)
 		})
 	}
-	t.Run("is missing", func(t *testing.T) {
-		c := asking(t, OpenAI, status(401, "Missing key"))
-		c.model.Key = nil
-		_, failed := ask(t, c)
-		require.Equal(t,
-			"the server wants a key, and none is configured for the model m: Unauthorized: "+
-				"Missing key", failed.Message)
-	})
 	t.Run("cannot be had", func(t *testing.T) {
 		c := asking(t, OpenAI, nil)
 		c.model.Key = func(context.Context, string) (string, error) {

@@ -3,8 +3,6 @@ package llm
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -147,15 +145,6 @@ func TestUnreachable(t *testing.T) {
 			require.Contains(t, failed.Message,
 				"not an address that begins with http:// or https://")
 		}
-	})
-	t.Run("certificate", func(t *testing.T) {
-		server := httptest.NewUnstartedServer(says(finished))
-		server.Config.ErrorLog = log.New(io.Discard, "", 0)
-		server.StartTLS()
-		defer server.Close()
-		events, failed := ask(t, impatient(t, Model{API: OpenAI, BaseURL: server.URL, Name: "m"}))
-		require.Empty(t, events)
-		require.Contains(t, failed.Message, "certificate")
 	})
 }
 
