@@ -284,52 +284,41 @@ func scrubbed(message string, secrets []string) string {
 	return strings.TrimRight(text.Line(scrubber.Text(message), 200), ". ")
 }
 
-// explain returns the error of a failure as the user sees it, with advice.
-func (c *Client) explain(f *failure, secrets []string) *Error {
-	e := f.why
-	message := scrubbed(e.Message, secrets)
-	if e.Status != 0 && strings.HasPrefix(c.model.BaseURL, "http:") { // it may be the proxy's
-		message += c.through()
-	}
-	kind, message := c.advise(f, message)
-	return &Error{Kind: kind, Status: e.Status, Message: text.Line(message, 300)}
-}
-
-// advise returns the kind of a failure and its message with what to do, as far as both depend on
+// explain returns the error of a failure as the user sees it, with advice as far as that depends on
 // the words of the server and the configuration.
-func (c *Client) advise(f *failure, message string) (Kind, string) {
-	e, words := f.why, strings.ToLower(message)
+func (c *Client) explain(f *failure, secrets []string) *Error {
+	kind, status, said := f.why.Kind, f.why.Status, scrubbed(f.why.Message, secrets)
+	if status != 0 && strings.HasPrefix(c.model.BaseURL, "http:") { // it may be the proxy's
+		said += c.through()
+	}
+	words := strings.ToLower(said)
 	says := func(parts ...string) bool { return containsAny(words, parts...) }
 	model := "the model " + text.Printable(c.model.Name)
-	notFound := e.Status == http.StatusNotFound
-	badKey := e.Kind == KeyRejected
+	notFound := status == http.StatusNotFound
 	switch {
-	case e.Kind == Filtered, e.Kind == Forbidden, e.Kind == Slipped, e.Kind == Unpaid:
-	case e == errSilent:
-		return e.Kind, fmt.Sprintf("the model's server has sent nothing of an answer for %g "+
-			"minutes; if it needs longer, set the model's silenceMinutes", c.silence.Minutes())
-	case badKey && c.model.Key == nil && c.model.Headers == nil:
-		return e.Kind, "the server wants a key, and none is configured for " + model +
-			": " + message
-	case badKey:
-		return e.Kind, "the server rejected the key for " + model + ": " + message +
-			"; check the key"
+	case kind == Filtered, kind == Forbidden, kind == Slipped, kind == Unpaid:
+	case f.why == errSilent:
+		said = fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes; if it "+
+			"needs longer, set the model's silenceMinutes", c.silence.Minutes())
+	case kind == KeyRejected && c.model.Key == nil && c.model.Headers == nil:
+		said = "the server wants a key, and none is configured for " + model + ": " + said
+	case kind == KeyRejected:
+		said = "the server rejected the key for " + model + ": " + said + "; check the key"
 	case f.means.Advice != "":
-		return e.Kind, message + "; " + f.means.Advice
-	case notFound && says("model"), e.Status == http.StatusBadRequest &&
+		said += "; " + f.means.Advice
+	case notFound && says("model"), status == http.StatusBadRequest &&
 		says("model not exist", "not a valid model", "invalid model", "unknown model"):
-		return Misconfigured, "the server does not know " + model + ": " + message +
+		kind, said = Misconfigured, "the server does not know "+model+": "+said+
 			"; acp-agent models lists what it offers"
-	case notFound, e.Status == http.StatusMethodNotAllowed, says("unexpected endpoint"):
+	case notFound, status == http.StatusMethodNotAllowed, says("unexpected endpoint"):
 		where := text.Printable(c.where())
-		message = "the server does not know this address: " + message +
-			"; check the model's baseURL, " + where
+		kind, said = Misconfigured, "the server does not know this address: "+said+
+			"; check the model's baseURL, "+where
 		if c.model.API != Anthropic && !strings.Contains(where, "/v") {
-			message += ", which usually ends with /v1"
+			said += ", which usually ends with /v1"
 		}
-		return Misconfigured, message
 	}
-	return e.Kind, message
+	return &Error{Kind: kind, Status: status, Message: text.Line(said, 300)}
 }
 
 //go:embed words.json
