@@ -411,28 +411,39 @@ func (d *chatDecoder) delta(delta chatDelta) {
 // tagged separates a model's thoughts from its answer if its text begins with thoughts in tags.
 // Local servers leave the tags in the text unless they are configured for the model.
 type tagged struct {
-	begun  bool   // it is known whether the text begins with the tag
-	thinks bool   // after the opening tag
-	trims  bool   // between the closing tag and the text
-	held   string // can become a part of a tag
+	at   tagPlace
+	held string // can become a part of a tag
 }
+
+// tagPlace is how far a text is.
+type tagPlace int
+
+const (
+	atBeginning tagPlace = iota // it may begin with the tag
+	inThoughts
+	afterThoughts // before the answer
+	inAnswer
+)
 
 // split returns the next pieces of both.
 func (t *tagged) split(piece string) (said, thought string) {
 	const opening, closing = "<think>", "</think>"
-	if !t.begun {
-		t.held += piece
-		rest := strings.TrimLeft(t.held, " \t\r\n")
-		if strings.HasPrefix(opening, rest) && rest != opening {
+	piece, t.held = t.held+piece, ""
+	if t.at == atBeginning {
+		rest := strings.TrimLeft(piece, " \t\r\n")
+		after, tag := strings.CutPrefix(rest, opening)
+		switch {
+		case tag:
+			t.at, piece = inThoughts, after
+		case strings.HasPrefix(opening, rest):
+			t.held = piece
 			return "", ""
-		}
-		piece, t.held, t.begun = t.held, "", true
-		if after, tag := strings.CutPrefix(rest, opening); tag {
-			piece, t.thinks = after, true
+		default:
+			t.at = inAnswer
 		}
 	}
-	if t.thinks {
-		before, after, closed := strings.Cut(t.held+piece, closing)
+	if t.at == inThoughts {
+		before, after, closed := strings.Cut(piece, closing)
 		if !closed {
 			n := len(closing) - 1
 			for !strings.HasSuffix(before, closing[:n]) {
@@ -441,12 +452,12 @@ func (t *tagged) split(piece string) (said, thought string) {
 			t.held = before[len(before)-n:]
 			return "", before[:len(before)-n]
 		}
-		t.held, t.thinks, t.trims = "", false, true
-		piece, thought = after, before
+		t.at, piece, thought = afterThoughts, after, before
 	}
-	if t.trims {
-		piece = strings.TrimLeft(piece, " \t\r\n")
-		t.trims = piece == ""
+	if t.at == afterThoughts {
+		if piece = strings.TrimLeft(piece, " \t\r\n"); piece != "" {
+			t.at = inAnswer
+		}
 	}
 	return piece, thought
 }
@@ -507,7 +518,7 @@ func (d *chatDecoder) add(piece chatCallDelta, fromEnd int) {
 
 // flush implements [decoder].
 func (d *chatDecoder) flush() {
-	if d.content.thinks {
+	if d.content.at == inThoughts {
 		d.think(d.content.held)
 	} else {
 		d.say(d.content.held)
