@@ -185,45 +185,44 @@ func place(p Part) int {
 
 // anthropicContent returns the parts of a message or of a tool's result. Texts that are empty or
 // white space would be rejected.
-func anthropicContent(parts []Part, v variant) []object {
-	var content []object
+func anthropicContent(parts []Part, v variant) (content []object) {
 	for _, p := range parts {
-		switch p := p.(type) {
-		case Text:
-			if !isBlank(p) {
-				content = append(content, object{"type": "text", "text": p})
-			}
-		case Media:
-			kind := "image"
-			if p.MediaType == PDF {
-				kind = "document"
-			}
-			source := object{"type": "base64", "media_type": p.MediaType, "data": p.Data}
-			content = append(content, object{"type": kind, "source": source})
-		case Thinking:
-			if p.Redacted != "" {
-				content = append(content, object{"type": "redacted_thinking", "data": p.Redacted})
-				break
-			}
-			content = append(content, object{
-				"type": "thinking", "thinking": p.Text, "signature": p.Signature,
-			})
-		case ToolCall:
-			use := object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": p.input()}
-			use.attach(p.Attached, v)
-			content = append(content, use)
-		case ToolResult:
-			result := object{"type": "tool_result", "tool_use_id": p.ID}
-			if content := anthropicContent(p.Content, v); content != nil {
-				result["content"] = content
-			}
-			if p.Failed {
-				result["is_error"] = true
-			}
-			content = append(content, result)
+		if !isBlank(p) {
+			content = append(content, anthropicPart(p, v))
 		}
 	}
 	return content
+}
+
+func anthropicPart(p Part, v variant) object {
+	switch p := p.(type) {
+	case Media:
+		kind := "image"
+		if p.MediaType == PDF {
+			kind = "document"
+		}
+		source := object{"type": "base64", "media_type": p.MediaType, "data": p.Data}
+		return object{"type": kind, "source": source}
+	case Thinking:
+		if p.Redacted != "" {
+			return object{"type": "redacted_thinking", "data": p.Redacted}
+		}
+		return object{"type": "thinking", "thinking": p.Text, "signature": p.Signature}
+	case ToolCall:
+		use := object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": p.input()}
+		use.attach(p.Attached, v)
+		return use
+	case ToolResult:
+		result := object{"type": "tool_result", "tool_use_id": p.ID}
+		if content := anthropicContent(p.Content, v); content != nil {
+			result["content"] = content
+		}
+		if p.Failed {
+			result["is_error"] = true
+		}
+		return result
+	}
+	return object{"type": "text", "text": p}
 }
 
 // mayThink reports whether the server accepts a request to think within a budget. If the messages
