@@ -37,7 +37,11 @@ func (t *modelTurn) showAnswer(ctx context.Context, r llm.Request, box *toolbox)
 			if len(a.said) < maxExamined {
 				a.said += string(e)
 			}
-			err = t.updates.Update(ctx, saidUpdate(string(e), len(a.calls)))
+			said := backend.Text(string(e))
+			if after := len(a.calls); after > 0 {
+				said = message(entry{After: after}, string(e))
+			}
+			err = t.updates.Update(ctx, said)
 		case llm.ThinkingDelta:
 			err = t.think(ctx, string(e))
 		case llm.Thinking:

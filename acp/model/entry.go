@@ -64,11 +64,3 @@ func entryOf(raw json.RawMessage) (e entry) {
 func message(e entry, text string) backend.Update {
 	return backend.MetaChunk(sessionstore.AgentMessageChunk, text, e)
 }
-
-// saidUpdate returns an update with what the model said after some calls of an answer.
-func saidUpdate(said string, after int) backend.Update {
-	if after == 0 {
-		return backend.Text(said)
-	}
-	return message(entry{After: after}, said)
-}

@@ -65,7 +65,12 @@ func (s *modelSession) systemPrompt(m mode, endpoint *endpoint, unoffered []stri
 		text.Code(text.Name(endpoint.given.Name)))
 	b.WriteString(describeRoots(s.host.Workspace().Roots()))
 	b.WriteString(s.overview(share.names))
-	b.WriteString(describeCommands(s.runsInTerminal()))
+	commands := "without input and without a terminal. What they leave in the background is ended " +
+		"with them"
+	if s.runsInTerminal() {
+		commands = "in a terminal of the user's editor, where the user sees them"
+	}
+	fmt.Fprintf(&b, "\nIf you can run commands, they run %s.\n", commands)
 	catalog := s.host.Catalog()
 	b.WriteString(describeSkills(catalog.Active(discovery.Skill), share.words))
 	if instructions := catalog.InstructionsWithin(share.instructions).String(); instructions != "" {
@@ -79,15 +84,6 @@ func (s *modelSession) systemPrompt(m mode, endpoint *endpoint, unoffered []stri
 	}
 	b.WriteString(map[mode]string{readOnly: readOnlyText, planning: planText}[m])
 	return b.String()
-}
-
-// describeCommands says where commands run.
-func describeCommands(terminal bool) string {
-	if terminal {
-		return "\nIf you can run commands, they run in a terminal of the user's editor, where the user sees them.\n"
-	}
-	return "\nIf you can run commands, they run without input and without a terminal. What they leave in the background is " +
-		"ended with them.\n"
 }
 
 // maxOverview is the maximum of names of a root in the system prompt, and maxOverviews the maximum
