@@ -51,7 +51,6 @@ type answer struct {
 
 // pendingCall is a tool call that is arriving.
 type pendingCall struct {
-	number    int // among the calls of the answer
 	index     int // the server's number
 	id, name  string
 	arguments []byte
@@ -102,7 +101,7 @@ func (a *answer) keep(t Thinking) {
 // begin adds a tool call.
 func (a *answer) begin(index int, id, name string) *pendingCall {
 	a.release()
-	c := &pendingCall{number: len(a.calls), index: index, id: id, name: name}
+	c := &pendingCall{index: index, id: id, name: name}
 	a.calls = append(a.calls, c)
 	return c
 }
@@ -122,7 +121,7 @@ func (a *answer) open(index int, id string) *pendingCall {
 func (a *answer) argue(c *pendingCall, piece string) {
 	a.wrote(len(piece))
 	c.arguments = append(c.arguments, piece...)
-	a.events = append(a.events, CallDelta{c.number, c.name, piece})
+	a.events = append(a.events, CallDelta{slices.Index(a.calls, c), c.name, piece})
 }
 
 // finish ends a call. It is held back if its arguments are not complete.

@@ -240,10 +240,6 @@ func mayThink(messages []Message) bool {
 	return thinks
 }
 
-func newAnthropicDecoder(_ variant, to *answer) decoder {
-	return &anthropicDecoder{to, map[int]*anthropicBlock{}}
-}
-
 type anthropicDecoder struct {
 	*answer
 	blocks map[int]*anthropicBlock // those that have started and not stopped

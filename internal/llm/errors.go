@@ -98,20 +98,17 @@ func reason(err error) string {
 
 // isTemporary reports whether a request that was not answered may succeed when it is sent again.
 func isTemporary(err error) bool {
-	var op *net.OpError
-	var unknown *net.DNSError
-	var slow net.Error
-	switch {
-	case err == errSilent:
+	if err == errSilent {
 		return false
-	case errors.As(err, &unknown):
-		return !unknown.IsNotFound
-	case errors.As(err, &op):
-		return op.Op == "dial" || op.Op == "read" || op.Op == "write"
-	default:
-		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-			errors.As(err, &slow) && slow.Timeout()
 	}
+	if unknown, ok := errors.AsType[*net.DNSError](err); ok {
+		return !unknown.IsNotFound
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Op == "dial" || op.Op == "read" || op.Op == "write"
+	}
+	slow, ok := errors.AsType[net.Error](err)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ok && slow.Timeout()
 }
 
 // describe returns the failure in the body of a response with this status, or in an event of a
@@ -298,8 +295,8 @@ func (c *Client) explain(f *failure, secrets []string) *Error {
 	switch {
 	case kind == Filtered, kind == Forbidden, kind == Slipped, kind == Unpaid:
 	case f.why == errSilent:
-		said = fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes; if it "+
-			"needs longer, set the model's silenceMinutes", c.silence.Minutes())
+		said = fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes; if "+
+			"it needs longer, set the model's silenceMinutes", c.silence.Minutes())
 	case kind == KeyRejected && c.model.Key == nil && c.model.Headers == nil:
 		said = "the server wants a key, and none is configured for " + model + ": " + said
 	case kind == KeyRejected:

@@ -110,9 +110,9 @@ func received(response *http.Response, use func(*watchedBody) *failure) *failure
 		return rejected(response)
 	}
 	if compression := response.Header.Get("Content-Encoding"); compression != "" {
-		return &failure{why: &Error{Kind: Malformed, Message: "the server sent a compressed answer (" +
-			compression +
-			"), which it was not asked for; check the server and what is in front of it"}}
+		message := "the server sent a compressed answer (" + compression +
+			"), which it was not asked for; check the server and what is in front of it"
+		return &failure{why: &Error{Kind: Malformed, Message: message}}
 	}
 	body := response.Body.(*watchedBody)
 	f := use(body)

@@ -38,17 +38,26 @@ var formats = map[API]format{
 	OpenAI: {
 		answers: "/chat/completions", models: "/models", maxTools: 128, marked: true,
 		keyHeader: "Authorization", keyPrefix: "Bearer ",
-		complete: completeOpenAI, encode: encodeChat, decoder: newChatDecoder,
+		complete: completeOpenAI, encode: encodeChat,
+		decoder: func(v variant, to *answer) decoder {
+			return &chatDecoder{answer: to, tags: v.has(tags)}
+		},
 	},
 	Responses: {
 		answers: "/responses", models: "/models", maxTools: 128,
 		keyHeader: "Authorization", keyPrefix: "Bearer ",
-		complete: completeOpenAI, encode: encodeResponses, decoder: newResponsesDecoder,
+		complete: completeOpenAI, encode: encodeResponses,
+		decoder: func(_ variant, to *answer) decoder {
+			return &responsesDecoder{answer: to, streamed: map[int]bool{}}
+		},
 	},
 	Anthropic: {
 		answers: "/v1/messages", models: "/v1/models?limit=1000",
 		keyHeader: "X-Api-Key", version: "2023-06-01",
-		complete: completeAnthropic, encode: encodeAnthropic, decoder: newAnthropicDecoder,
+		complete: completeAnthropic, encode: encodeAnthropic,
+		decoder: func(_ variant, to *answer) decoder {
+			return &anthropicDecoder{to, map[int]*anthropicBlock{}}
+		},
 	},
 }
 

@@ -256,10 +256,6 @@ func divided(parts []Part) (text string, media []Part) {
 	return text, media
 }
 
-func newChatDecoder(v variant, to *answer) decoder {
-	return &chatDecoder{answer: to, tags: v.has(tags)}
-}
-
 // chatDecoder decodes the chunks of a chat completion.
 type chatDecoder struct {
 	*answer

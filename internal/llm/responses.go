@@ -136,10 +136,6 @@ func responsesPart(p Part) object {
 	return object{"type": "input_image", "image_url": media.url()}
 }
 
-func newResponsesDecoder(_ variant, to *answer) decoder {
-	return &responsesDecoder{answer: to, streamed: map[int]bool{}}
-}
-
 type responsesDecoder struct {
 	*answer
 	streamed map[int]bool // items of which text or thoughts have arrived

@@ -164,7 +164,8 @@ func FuzzStreams(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		for _, api := range []API{OpenAI, Responses, Anthropic} {
 			finished := 0
-			failed := New(Model{API: api}).read(bodyOf(bytes.NewReader(stream)), variant{}, func(e Event) bool {
+			body := bodyOf(bytes.NewReader(stream))
+			failed := New(Model{API: api}).read(body, variant{}, func(e Event) bool {
 				switch e := e.(type) {
 				case Finish:
 					finished++
