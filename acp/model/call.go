@@ -174,7 +174,7 @@ func (c *modelCall) run(ctx context.Context) error {
 
 // runOwn calls a tool that is not from an MCP server.
 func (c *modelCall) runOwn(ctx context.Context) (outcome, error) {
-	if c.tool.isParallel() {
+	if c.tool.parallel {
 		c.phase = callRunning
 		if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
 			return outcome{}, err

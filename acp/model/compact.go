@@ -120,8 +120,8 @@ func (t *modelTurn) compact(ctx context.Context, focus string) (backend.Raw, err
 	return stopped, err
 }
 
-// summarise lets the model summarise the conversation, and replaces that as e says. focus names what
-// the user wants to keep, or is "". If the model fails, it tells the user, and leaves the
+// summarise lets the model summarise the conversation, and replaces that as e says. focus names
+// what the user wants to keep, or is "". If the model fails, it tells the user, and leaves the
 // conversation as it is.
 func (t *modelTurn) summarise(ctx context.Context, focus string, e entry) (done bool, err error) {
 	err = t.think(ctx, "Summarising the conversation, to make room for more.\n\n")

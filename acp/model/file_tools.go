@@ -24,7 +24,8 @@ func (s *modelSession) fileTools() (all []tool) {
 		o.Editor = openFiles{s}
 	}
 	for _, t := range tools.New(s.host.Workspace(), o).Tools() {
-		all = append(all, tool{Tool: t, run: (*modelCall).runOwn, alone: len(ask) > 0})
+		all = append(all, tool{Tool: t, run: (*modelCall).runOwn,
+			parallel: t.Annotations.ReadOnly && len(ask) == 0})
 	}
 	return all
 }

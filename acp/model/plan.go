@@ -26,7 +26,7 @@ type planEntry struct {
 
 // planTool returns the tool that shows the user a plan.
 func planTool() tool {
-	return tool{run: (*modelCall).runOwn, alone: true, Tool: tools.Define(tools.Tool{
+	return tool{run: (*modelCall).runOwn, Tool: tools.Define(tools.Tool{
 		Name: "update_plan", Kind: tools.KindThink,
 		Description: "Show the user your plan for a task of several steps, and what is done " +
 			"of it. Send the whole plan each time. At most one entry should be in progress.",

@@ -45,7 +45,7 @@ func resourceTool(listings []mcp.Listing) tool {
 		}
 		return "Read " + text.Argument(in.URI) + " of MCP server " + text.Argument(in.Server)
 	}
-	return tool{run: (*modelCall).runOwn, alone: true, Tool: tools.Define(tools.Tool{
+	return tool{run: (*modelCall).runOwn, Tool: tools.Define(tools.Tool{
 		Name: "read_resource", Kind: tools.KindRead,
 		Description: "Read or list the resources of an MCP server. Servers with resources: " +
 			strings.Join(names, ", ") + ".",

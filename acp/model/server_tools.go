@@ -194,7 +194,7 @@ func (b *toolbox) addRemote(t mcp.Tool) {
 			text.Plain(text.Truncate(cmp.Or(t.Description, t.Title), maxServerText))),
 	}
 	run := func(c *modelCall, ctx context.Context) (outcome, error) { return c.runRemote(ctx, t.Name) }
-	b.add(tool{Tool: described, run: run, callTitle: t.CallTitle(), alone: true})
+	b.add(tool{Tool: described, run: run, callTitle: t.CallTitle()})
 }
 
 // serverOf returns the prefix of the MCP server whose tool the model calls by this name, or "" if

@@ -65,8 +65,8 @@ func (s *modelSession) systemPrompt(m mode, endpoint *endpoint, unoffered []stri
 		text.Code(text.Name(endpoint.given.Name)))
 	b.WriteString(describeRoots(s.host.Workspace().Roots()))
 	b.WriteString(s.overview(share.names))
-	commands := "without input and without a terminal. What they leave in the background is ended " +
-		"with them"
+	commands := "without input and without a terminal. What they leave in the background is " +
+		"ended with them"
 	if s.runsInTerminal() {
 		commands = "in a terminal of the user's editor, where the user sees them"
 	}

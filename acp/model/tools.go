@@ -39,13 +39,10 @@ type tool struct {
 	run func(*modelCall, context.Context) (outcome, error)
 	// callTitle describes each call, "" if that depends on the arguments.
 	callTitle string
-	// alone is set if no other call may run at the same time, although nothing is changed: it may
-	// ask the user, or the user sees what it does.
-	alone bool
+	// parallel is set if calls can run at the same time: they change nothing, ask nothing, and the
+	// user does not see what they do.
+	parallel bool
 }
-
-// isParallel reports whether calls can run at the same time.
-func (t tool) isParallel() bool { return t.Annotations.ReadOnly && !t.alone }
 
 // title describes a call to the user.
 func (t tool) title(arguments json.RawMessage) string {
@@ -137,7 +134,7 @@ func (b *toolbox) unknown(name string) tool {
 	run := func(*modelCall, context.Context) (outcome, error) {
 		return outcome{said: said, failed: true}, nil
 	}
-	return tool{Tool: none, run: run, callTitle: "Unknown tool " + valid, alone: true}
+	return tool{Tool: none, run: run, callTitle: "Unknown tool " + valid}
 }
 
 func (b *toolbox) add(t tool) {
@@ -168,7 +165,7 @@ func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 	}
 	err = errors.Join(err, b.dropDrafts(ctx))
 	for i, n := 0, 1; i < len(calls) && err == nil; i, n = i+n, 1 {
-		for calls[i].tool.isParallel() && i+n < len(calls) && calls[i+n].tool.isParallel() {
+		for calls[i].tool.parallel && i+n < len(calls) && calls[i+n].tool.parallel {
 			n++
 		}
 		err = runTogether(ctx, calls[i:i+n])

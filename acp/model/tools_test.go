@@ -124,7 +124,8 @@ func TestMedia(t *testing.T) {
 			require.Contains(t, body, c.part)
 			if c.offered == "" {
 				require.NotContains(t, body, mediaName)
-				said = e.send(sdk.ImageBlock(base64.StdEncoding.EncodeToString(onePixel), "image/png")).text()
+				pixel := base64.StdEncoding.EncodeToString(onePixel)
+				said = e.send(sdk.ImageBlock(pixel, "image/png")).text()
 				require.Contains(t, said, "1 block of type `image` left out")
 				e.prompt("Look.", modelserver.UseWith("fs__picture", "{}"))
 				require.Contains(t, e.results()[0], "cannot be shown files of type image/png")
