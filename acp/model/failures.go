@@ -39,30 +39,9 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 	if ctx.Err() != nil || !ok {
 		return nil, err
 	}
-	file := "the configuration file"
-	if config := t.backend.given.Config; config != "" {
-		file = text.Code(config)
-	}
-	correct := " Correct `models." + t.endpoint.given.ID + "` in " + file +
-		", such as its `keyEnv` or `keyCommand`"
-	const another, examine = " Send another message to try again, or choose another model.",
-		" In a terminal, acp-agent doctor checks the server and the key."
-	next := map[llm.Kind]string{ // the error about a conversation that is too long already says it
-		llm.Unreachable: " Send another message to continue." + examine,
-		llm.KeyRejected: correct + ", then send another message to continue." + examine,
-		llm.Forbidden: " Check what your account may use at the provider, and from where, then send " +
-			"another message, or choose another model.",
-		llm.Slipped: another,
-		llm.Unpaid: " Check your account at the provider, then send another message, or choose " +
-			"another model.",
-		llm.Overloaded:    " Send another message later, or choose another model.",
-		llm.Rejected:      another, // the server had accepted the request
-		llm.Misconfigured: correct + ", or choose another model.",
-		llm.Malformed:     another + examine,
-	}[failed.Kind]
 	rejected := failed.Kind == llm.Filtered || rejects(failed) && failed.Status != 0
 	again := mayReject(failed) && t.conversation.wasRejected()
-	e := entry{Note: true, Rejected: mayReject(failed)}
+	e, next := entry{Note: true, Rejected: mayReject(failed)}, t.nextStep(failed.Kind)
 	if rejected || again {
 		e = entry{Refused: true, Rejected: true}
 	}
@@ -85,6 +64,32 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 			". Correct that, or choose another model."
 	}
 	return backend.FailedTurn(), t.tell(ctx, e, "\n\n"+describeFailure(failed)+"."+next)
+}
+
+// nextStep says what the user can do after a failure of a kind. It is "" for a conversation that is
+// too long, because that error says it.
+func (t *modelTurn) nextStep(kind llm.Kind) string {
+	file := "the configuration file"
+	if config := t.backend.given.Config; config != "" {
+		file = text.Code(config)
+	}
+	correct := " Correct `models." + t.endpoint.given.ID + "` in " + file +
+		", such as its `keyEnv` or `keyCommand`"
+	const another, examine = " Send another message to try again, or choose another model.",
+		" In a terminal, acp-agent doctor checks the server and the key."
+	return map[llm.Kind]string{
+		llm.Unreachable: " Send another message to continue." + examine,
+		llm.KeyRejected: correct + ", then send another message to continue." + examine,
+		llm.Forbidden: " Check what your account may use at the provider, and from where, then send " +
+			"another message, or choose another model.",
+		llm.Slipped: another,
+		llm.Unpaid: " Check your account at the provider, then send another message, or choose " +
+			"another model.",
+		llm.Overloaded:    " Send another message later, or choose another model.",
+		llm.Rejected:      another, // the server had accepted the request
+		llm.Misconfigured: correct + ", or choose another model.",
+		llm.Malformed:     another + examine,
+	}[kind]
 }
 
 // describeFailure returns the error as a sentence without its full stop, which says who wrote the
