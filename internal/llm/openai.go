@@ -118,32 +118,11 @@ var unsigned = object{
 }
 
 // chatMessages returns the encoded messages for a message: one for each result of a tool, and one
-// for the rest.
+// for the rest. Only messages of the user can have media, so those of results are in the rest.
 func chatMessages(m Message, v variant) []object {
-	results, content := chatResults(m.Parts)
-	last, calls := object{"role": m.Role, "content": nil}, chatCalls(m.Parts, v)
-	switch {
-	case len(content) > 0:
-		last["content"] = textOrList(content, chatPart)
-	case calls == nil:
-		return results
-	case v.has(needsText) && !v.has(noEmptyText):
-		last["content"] = ""
-	}
-	if v.has(bridges) && len(results) > 0 {
-		results = append(results, object{"role": Assistant, "content": bridge})
-	}
-	if calls != nil {
-		last["tool_calls"] = calls
-	}
-	addThoughts(last, m, content, v)
-	return append(results, last)
-}
-
-// chatResults returns the messages for the results of tools, and the other parts that are content.
-// Only messages of the user can have media, so that those of results are among the latter.
-func chatResults(parts []Part) (results []object, content []Part) {
-	for _, part := range parts {
+	var results, calls []object
+	var content []Part
+	for _, part := range m.Parts {
 		switch p := part.(type) {
 		case Text, Media:
 			content = append(content, p)
@@ -155,29 +134,35 @@ func chatResults(parts []Part) (results []object, content []Part) {
 				from := Text("The images or documents in the result of the tool call " + p.ID + ":")
 				content = append(append(content, from), media...)
 			}
+		case ToolCall:
+			call := object{
+				"id": p.ID, "type": "function",
+				"function": object{"name": p.Name, "arguments": string(p.input())},
+			}
+			call.attach(p.Attached, v)
+			if v.has(needsSignatures) && len(calls) == 0 && p.Attached == nil {
+				call["extra_content"] = unsigned
+			}
+			calls = append(calls, call)
 		}
 	}
-	return results, content
-}
-
-// chatCalls returns the tool calls of a message, or nil.
-func chatCalls(parts []Part, v variant) (calls []object) {
-	for _, part := range parts {
-		p, ok := part.(ToolCall)
-		if !ok {
-			continue
-		}
-		call := object{
-			"id": p.ID, "type": "function",
-			"function": object{"name": p.Name, "arguments": string(p.input())},
-		}
-		call.attach(p.Attached, v)
-		if v.has(needsSignatures) && len(calls) == 0 && p.Attached == nil {
-			call["extra_content"] = unsigned
-		}
-		calls = append(calls, call)
+	rest := object{"role": m.Role, "content": nil}
+	switch {
+	case len(content) > 0:
+		rest["content"] = textOrList(content, chatPart)
+	case calls == nil:
+		return results
+	case v.has(needsText) && !v.has(noEmptyText):
+		rest["content"] = ""
 	}
-	return calls
+	if v.has(bridges) && len(results) > 0 {
+		results = append(results, object{"role": Assistant, "content": bridge})
+	}
+	if calls != nil {
+		rest["tool_calls"] = calls
+	}
+	addThoughts(rest, m, content, v)
+	return append(results, rest)
 }
 
 // addThoughts adds what the model thought to its message, which has this content: where it was in
