@@ -233,9 +233,6 @@ func (c *Client) key(ctx context.Context, rejected string) (string, error) {
 
 // unreachable returns the error for a request that was not answered.
 func (c *Client) unreachable(err error) *Error {
-	if err == errSilent {
-		return errSilent
-	}
 	where := c.where() + c.through()
 	message := "cannot reach the model's server at " + where + ": " + reason(err)
 	return &Error{Kind: Unreachable, Message: message}

@@ -98,9 +98,6 @@ func reason(err error) string {
 
 // isTemporary reports whether a request that was not answered may succeed when it is sent again.
 func isTemporary(err error) bool {
-	if err == errSilent {
-		return false
-	}
 	if unknown, ok := errors.AsType[*net.DNSError](err); ok {
 		return !unknown.IsNotFound
 	}

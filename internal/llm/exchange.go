@@ -40,10 +40,13 @@ type failure struct {
 func (c *Client) exchange(ctx context.Context, e exchange) *failure {
 	response, err := c.send(ctx, e)
 	var f *failure
-	if err != nil {
-		f = &failure{why: c.unreachable(err), retry: isTemporary(err)}
-	} else {
+	switch {
+	case err == nil:
 		f = received(response, e.use)
+	case err == errSilent:
+		f = &failure{why: errSilent}
+	default:
+		f = &failure{why: c.unreachable(err), retry: isTemporary(err)}
 	}
 	if f != nil {
 		f.why = c.explain(f, slices.AppendSeq([]string{e.key}, maps.Values(e.headers)))

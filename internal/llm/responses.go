@@ -146,7 +146,7 @@ type responsesItem struct {
 	Type, Name, Status string
 	Arguments          written
 	CallID             string `json:"call_id"`
-	Content, Summary   [maxParts]*struct{ Type, Text, Refusal string }
+	Content, Summary   responsesTexts
 
 	attached json.RawMessage // what is sent back with it
 }
@@ -171,18 +171,20 @@ func (i *responsesItem) UnmarshalJSON(raw []byte) error {
 // thought returns the model's thought: the summary, or the whole thought from servers that do not
 // summarize.
 func (i responsesItem) thought() string {
-	var summary, whole []string
-	for _, s := range i.Summary {
-		if s != nil {
-			summary = append(summary, s.Text)
+	return cmp.Or(i.Summary.join(), i.Content.join())
+}
+
+// responsesTexts are the texts of an item.
+type responsesTexts [maxParts]*struct{ Type, Text, Refusal string }
+
+func (t responsesTexts) join() string {
+	var all []string
+	for _, part := range t {
+		if part != nil {
+			all = append(all, part.Text)
 		}
 	}
-	for _, c := range i.Content {
-		if c != nil {
-			whole = append(whole, c.Text)
-		}
-	}
-	return cmp.Or(strings.Join(summary, "\n\n"), strings.Join(whole, "\n\n"))
+	return strings.Join(all, "\n\n")
 }
 
 func (d *responsesDecoder) decode(e sse.Event) *failure {
