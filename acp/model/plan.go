@@ -34,24 +34,17 @@ func planTool() tool {
 	}, func(planInput) string { return "Update the plan" }, (*modelCall).updatePlan)}
 }
 
-// planStatus returns the status that a model means, which may have used the word of another agent.
-func planStatus(said string) string {
-	switch said = strings.ReplaceAll(strings.ToLower(said), "-", "_"); said {
-	case "done", "complete", "finished":
-		return "completed"
-	case "doing", "active", "current":
-		return "in_progress"
-	case "todo", "open", "":
-		return "pending"
-	}
-	return said
-}
+// planStatuses are the statuses that a model means with the words of another agent.
+var planStatuses = map[string]string{"done": "completed", "complete": "completed",
+	"finished": "completed", "doing": "in_progress", "active": "in_progress",
+	"current": "in_progress", "todo": "pending", "open": "pending", "": "pending"}
 
 func (c *modelCall) updatePlan(ctx context.Context, in planInput) (string, error) {
 	plan := sdk.SessionUpdatePlan{Entries: []sdk.PlanEntry{}}
 	done := 0
 	for i, e := range in.Entries {
-		e.Status = planStatus(e.Status)
+		e.Status = strings.ReplaceAll(strings.ToLower(e.Status), "-", "_")
+		e.Status = cmp.Or(planStatuses[e.Status], e.Status)
 		e.Content, e.Priority = text.Line(e.Content, 500), cmp.Or(e.Priority, "medium")
 		switch {
 		case !slices.Contains([]string{"high", "medium", "low"}, e.Priority):
