@@ -15,12 +15,13 @@
 //
 // A prompt goes through the files in this order: session.go begins a turn, prompt.go reads the
 // prompt, and turn.go is the loop of the turn. system.go and tools.go say what a request begins
-// with, compact.go makes it fit, answer.go shows the answer as it arrives, and call.go runs and
-// shows one of its calls. The file of each tool has its name.
+// with, budget.go and compact.go make it fit, answer.go shows the answer as it arrives, and call.go
+// runs and shows one of its calls. The file of each tool has its name.
 //
 // conversation.go holds what the model knows, and restores it from the stored history, in which
-// entry.go has what clients do not show. rejected.go and undo.go leave parts of it out, and
-// compact.go shortens them. failures.go tells the user what went wrong.
+// entry.go has what clients do not show. rejected.go and undo.go leave parts of it out, budget.go
+// shortens results of tools, and compact.go replaces it with a summary. failures.go tells the user
+// what went wrong.
 //
 // # Who asks
 //
