@@ -329,7 +329,6 @@ type lockedConversation struct {
 func (c *lockedConversation) addPrompt(blocks []backend.Raw) prompts.Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known.endPrompt()
 	if c.known.blocks = blocks; len(blocks) == 0 {
 		c.known.blocks = []backend.Raw{backend.Raw(`{"type":"text","text":""}`)}
 	}

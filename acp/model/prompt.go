@@ -152,9 +152,6 @@ func (t *modelTurn) prompt(ctx context.Context, params backend.Raw) (prompts.Com
 	if err := t.tellRoots(ctx); err != nil {
 		return slash, err
 	}
-	if slash.Name == "" {
-		return slash, nil
-	}
 	offered, _ := t.host.Catalog().SlashCommands(backend.OwnCommands(Kind)...)
 	for _, c := range offered {
 		if c.Name == slash.Name {

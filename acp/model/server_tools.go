@@ -148,12 +148,14 @@ func (b *toolbox) noteUnoffered(ctx context.Context) (unoffered []string, err er
 	}
 	return unoffered, t.note(ctx, fmt.Sprintf("\n\nThe model continues without %s of MCP servers, because its "+
 		"server does not accept them or they do not fit into its context: %s.\n\n",
-		text.Count(len(names), "tool", "tools"), listNames(names)))
+		text.Count(len(names), "tool", "tools"), listNames(names, maxNamed)))
 }
 
-// listNames lists the names of tools, up to a number that a person will read.
-func listNames(names []string) string {
-	const most = 30
+// maxNamed is how many names of tools a person will read.
+const maxNamed = 30
+
+// listNames lists names, up to a number.
+func listNames(names []string, most int) string {
 	said := strings.Join(names[:min(len(names), most)], ", ")
 	if more := len(names) - most; more > 0 {
 		said += fmt.Sprintf(" and %d more", more)

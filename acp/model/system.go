@@ -79,7 +79,7 @@ func (s *modelSession) systemPrompt(m mode, endpoint *endpoint, unoffered []stri
 	b.WriteString(describeServers(s.host.Tools().Servers(), share.words))
 	if len(unoffered) > 0 {
 		b.WriteString("\nYou do not have these tools of MCP servers, because your server does not " +
-			"accept them or they do not fit into your context: " + listNames(unoffered) +
+			"accept them or they do not fit into your context: " + listNames(unoffered, maxNamed) +
 			". If you need one, say so.\n")
 	}
 	b.WriteString(map[mode]string{readOnly: readOnlyText, planning: planText}[m])
@@ -126,10 +126,7 @@ func describeRoot(ws *workspace.Workspace, root workspace.Root, most int) string
 		}
 		names = append(names, name)
 	}
-	described := cmp.Or(strings.Join(names[:min(len(names), most)], ", "), "nothing")
-	if left := len(names) - most; left > 0 {
-		described += fmt.Sprintf(" and %d more", left)
-	}
+	described := cmp.Or(listNames(names, most), "nothing")
 	head, err := ws.ReadText(context.Background(), root.Dir.String()+"/.git/HEAD",
 		workspace.TextOptions{MaxLines: 1, MaxBytes: 1000})
 	if branch, ok := strings.CutPrefix(strings.TrimSpace(head.Content), "ref: refs/heads/"); ok {

@@ -71,6 +71,9 @@ func TestRetry(t *testing.T) {
 			status(429, `{"error":{"message":"Slow down."}}`, "Retry-After", "120"),
 			Error{Overloaded, 429, "Slow down; try again in 2 minutes"},
 		},
+		"a long Retry-After-Ms": {
+			status(429, overloaded, "Retry-After", "1", "Retry-After-Ms", "180000"),
+			Error{Overloaded, 429, "overloaded; try again in 3 minutes"}},
 		"a long delay": {
 			status(429, `[{"error":{"message":"Quota.","details":[{"retryDelay":"3600s"}]}}]`),
 			Error{Overloaded, 429, "Quota; try again in 60 minutes"},
@@ -123,13 +126,6 @@ func TestRetry(t *testing.T) {
 		}
 		require.Equal(t, cause, last)
 	})
-}
-
-func TestRetryAfter(t *testing.T) {
-	h := http.Header{"Retry-After": {"1"}}
-	require.Equal(t, time.Second, retryAfter(h, time.Now()))
-	h["Retry-After-Ms"] = []string{"250"}
-	require.Equal(t, 250*time.Millisecond, retryAfter(h, time.Now()))
 }
 
 // The next attempt waits as long as the server's words or headers say.
