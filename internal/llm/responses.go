@@ -55,61 +55,45 @@ func encodeResponses(m Model, r Request, v variant) []byte {
 // responsesItems returns the items for a message. A thought must be followed by what the model then
 // said or did.
 func responsesItems(message Message, v variant) []object {
-	items := []object{}
-	var content []object // of an item that is not complete
-	end := func() {
-		if content != nil {
-			items = append(items, object{"type": "message", "role": message.Role,
-				"content": content})
-		}
-		content = nil
-	}
-	var thoughts []object
-	flush := func() {
-		end()
-		items = append(items, thoughts...)
-		thoughts = nil
+	var items, thoughts []object
+	add := func(item object) {
+		items, thoughts = append(append(items, thoughts...), item), nil
 	}
 	for _, part := range message.Parts {
+		last := len(items) - 1
 		switch p := part.(type) {
 		case Text, Media:
 			shown := responsesPart(p)
-			if message.Role == Assistant {
-				flush()
-				if shown["text"] != nil {
-					shown["type"] = "output_text"
-				}
+			if message.Role == Assistant && shown["text"] != nil {
+				shown["type"] = "output_text"
 			}
-			content = append(content, shown)
-		case Thinking:
-			if p.Attached == nil {
-				break // it cannot be sent back
-			}
-			thought := object{}
-			thought.attach(p.Attached, v)
-			if thought["type"] == nil { // it belongs to the text before it
-				end()
-				if last := len(items) - 1; last >= 0 && items[last]["role"] == Assistant {
-					items[last].attach(p.Attached, v)
-				}
+			if message.Role == User && last >= 0 && items[last]["type"] == "message" {
+				items[last]["content"] = append(items[last]["content"].([]object), shown)
 				break
 			}
-			if isWholeThought(p.Attached) {
+			add(object{"type": "message", "role": message.Role, "content": []object{shown}})
+		case Thinking:
+			thought := object{}
+			thought.attach(p.Attached, v)
+			switch {
+			case p.Attached == nil: // it cannot be sent back
+			case thought["type"] == nil: // it belongs to the text before it
+				if last >= 0 && items[last]["role"] == Assistant {
+					items[last].attach(p.Attached, v)
+				}
+			case isWholeThought(p.Attached):
 				thoughts = append(thoughts, thought)
 			}
 		case ToolCall:
-			flush()
 			call := object{"type": "function_call", "call_id": p.ID, "name": p.Name,
 				"arguments": string(p.input())}
 			call.attach(p.Attached, v)
-			items = append(items, call)
+			add(call)
 		case ToolResult:
-			end()
-			items = append(items, object{"type": "function_call_output", "call_id": p.ID,
+			add(object{"type": "function_call_output", "call_id": p.ID,
 				"output": textOrList(p.Content, responsesPart)})
 		}
 	}
-	end()
 	return items
 }
 
