@@ -79,9 +79,10 @@ func (t *modelTurn) awaitServers(
 	}
 	found = map[string]mcp.Listing{}
 	late := time.After(t.backend.serverPatience)
-	for open := true; open && slices.ContainsFunc(servers, func(s mcp.Status) bool {
+	isAwaited := func(s mcp.Status) bool {
 		return waiting[s.Prefix] && (!before[s.Prefix] || s.State == mcp.Ready || s.Err != nil)
-	}); {
+	}
+	for open := true; open && slices.ContainsFunc(servers, isAwaited); {
 		select {
 		case l, more := <-listings:
 			open = more

@@ -147,9 +147,9 @@ func (a *answer) release() {
 // count notes how many tokens there were. All counts are totals, but not every server sends all of
 // them each time.
 func (a *answer) count(t tokens) {
-	u, most := t.usage(), func(a, b int) int { return min(max(a, b), maxTokenCount) }
-	a.usage = Usage{most(a.usage.Input, u.Input), most(a.usage.Cached, u.Cached),
-		most(a.usage.Output, u.Output)}
+	u, larger := t.usage(), func(a, b int) int { return min(max(a, b), maxTokenCount) }
+	a.usage = Usage{larger(a.usage.Input, u.Input), larger(a.usage.Cached, u.Cached),
+		larger(a.usage.Output, u.Output)}
 }
 
 // tokens are the counts of tokens under the names of all formats.

@@ -62,7 +62,7 @@ func encodeAnthropic(m Model, r Request, v variant) []byte {
 	if len(r.Stop) > 0 {
 		body["stop_sequences"] = r.Stop
 	}
-	ends, list := marked(messages), make([]object, len(messages))
+	ends, list := cacheEnds(messages), make([]object, len(messages))
 	for i, m := range messages {
 		content := anthropicContent(slices.SortedStableFunc(slices.Values(m.Parts),
 			func(a, b Part) int { return place(a) - place(b) }), v)

@@ -158,10 +158,10 @@ func (m Media) url() string {
 	return "data:" + m.MediaType + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
 }
 
-// marked returns which messages end a part of the request that the server should cache: the last
+// cacheEnds returns which messages end a part of the request that the server should cache: the last
 // two messages of the user. The first of them ended the previous request, and servers do not search
 // far back for it.
-func marked(messages []Message) (ends []int) {
+func cacheEnds(messages []Message) (ends []int) {
 	for i, m := range slices.Backward(messages) {
 		if m.Role == User && len(ends) < 2 {
 			ends = append(ends, i)

@@ -75,7 +75,7 @@ func encodeChat(m Model, r Request, v variant) []byte {
 		}
 		body.Messages = []object{system}
 	}
-	ends := marked(messages)
+	ends := cacheEnds(messages)
 	for i, m := range messages {
 		encoded := chatMessages(m, v)
 		if last := len(encoded) - 1; marks && slices.Contains(ends, i) && last >= 0 {
@@ -514,8 +514,8 @@ func (d *chatDecoder) flush() {
 	}
 }
 
-// keepThoughts adds the thoughts as they must be sent back, with the members that have no meaning
-// here. Other members than reasoning_content are among these.
+// keepThoughts adds the thoughts as they must be sent back: as reasoning_content, or in another
+// member beside those that have no meaning here.
 func (d *chatDecoder) keepThoughts() {
 	var kept Thinking
 	var member object
