@@ -28,23 +28,21 @@ import (
 
 // end stores how the turn has ended in s. It came to this in the backend.
 func (p *promptRequest) end(s *session, outcome turns.Outcome) {
-	ctx, cancel := tasks.Commit(p.turn.Context())
-	defer cancel()
 	if p.turn.StartedIn(s) {
-		outcome.Result = p.endSpending(ctx, s, outcome.Result)
+		outcome.Result = p.endSpending(s, outcome.Result)
 	}
 	p.turn.Finish(outcome)
-	p.showFull(ctx, s)
-	p.storeEnd(ctx, s)
+	p.showFull(s)
+	p.storeEnd(s)
 	o := p.turn.Outcome()
 	p.from.observe(TurnEvent{s.id, false, o.StopReason(), protocolError(o.Err)})
 }
 
 // endSpending stores what was used in the turn, which ran in s, and tells the user which budgets it
 // has used up. It returns the response with what the turn and the session have cost.
-func (p *promptRequest) endSpending(
-	ctx context.Context, s *session, result backend.Raw,
-) backend.Raw {
+func (p *promptRequest) endSpending(s *session, result backend.Raw) backend.Raw {
+	ctx, cancel := tasks.Commit(p.turn.Context())
+	defer cancel()
 	charges, session := s.spending.EndTurn(ctx, result)
 	p.from.observeUsage(s.id, charges)
 	turn := metering.Sum(charges, sessionstore.CostMeter)
@@ -66,11 +64,13 @@ func (p *promptRequest) endSpending(
 }
 
 // showFull tells the user why the turn was stopped, if it has sent too much.
-func (p *promptRequest) showFull(ctx context.Context, s *session) {
+func (p *promptRequest) showFull(s *session) {
 	if p.turn.Outcome().StopReason() != sdk.StopReasonMaxTurnRequests ||
 		!errors.Is(p.turn.Cause(), turns.ErrFull) {
 		return
 	}
+	ctx, cancel := tasks.Commit(p.turn.Context())
+	defer cancel()
 	limit := text.Size(s.adapter.options.tuning.TurnBytes)
 	full := backend.Note("\n\nStopped, because this turn has reached the limit of " + limit +
 		" for one turn. Send another message to continue.")
@@ -83,7 +83,9 @@ func (p *promptRequest) showFull(ctx context.Context, s *session) {
 // nothing remains, unless more was stored since the turn began. What is not stored fails the turn,
 // even if the agent completed it: a client may rely on every turn that ended well. If another
 // process has opened or deleted the session, the user is also told so.
-func (p *promptRequest) storeEnd(ctx context.Context, s *session) {
+func (p *promptRequest) storeEnd(s *session) {
+	ctx, cancel := tasks.Commit(p.turn.Context())
+	defer cancel()
 	o, store, taken := p.turn.Outcome(), s.adapter.options.Store, false
 	refusal, ok := errors.AsType[*jsonrpc.Error](o.Err)
 	err := s.record.Flush(ctx)
