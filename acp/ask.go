@@ -78,7 +78,8 @@ func (a asker) askViewers(
 	id, begun := a.callOf(q), time.Now()
 	relabels := func(to *connection) bool { return to.clientCapabilities().relabels }
 	known, _ := a.host.viewers.Calls.Get(id)
-	offer := a.host.access.Offer(q, v, slices.ContainsFunc(a.host.viewers.Clients(), relabels), known.Shown)
+	offer := a.host.access.Offer(q, v,
+		slices.ContainsFunc(a.host.viewers.Clients(), relabels), known.Shown)
 	var wait func() answer
 	isNew, err := s.transcript.Ask(ctx, id, q.Announce(id, ""),
 		func() { wait = a.poll(ctx, offer.Question) })

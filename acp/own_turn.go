@@ -102,7 +102,8 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 	if err := o.session.adapter.applyPolicy(&server.Start); err != nil {
 		return err
 	}
-	user := o.session.host.For(backend.Sender{Decided: true}) // it is not about the agent, so it is not recorded
+	// It is not about the agent, so it is not recorded.
+	user := o.session.host.For(backend.Sender{Decided: true})
 	start, err := server.Ask(ctx, user, o.session.adapter.consents(), w)
 	if err != nil {
 		return err

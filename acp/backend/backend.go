@@ -247,7 +247,7 @@ type Activation struct {
 	// Stop ends the turn of Previous and waits until its prompt has been answered. Without such a
 	// turn it does nothing. The adapter calls it after Open. A backend whose Open needs the turn to
 	// end calls it when nothing else is likely to fail. If Open fails after Stop, Previous stays
-	// active. Only the first call has an effect.
+	// active. Once Open has returned, Stop returns [ErrClosed].
 	Stop func(ctx context.Context) error
 	// History yields the stored updates in order; those of its source for a fork. It may be used
 	// while Open runs, and later as long as the session is open. It reads the store in pages. An

@@ -55,7 +55,8 @@ type commandTurn struct {
 
 // servers returns what writes about MCP servers.
 func (t *commandTurn) servers() commands.MCP {
-	return commands.MCP{Reply: t.Reply, Name: backend.MCPCommand, Host: t.host}
+	return commands.MCP{Reply: t.Reply, Name: backend.MCPCommand,
+		Host: func() backend.Host { return t.host }}
 }
 
 func (t *commandTurn) answer(ctx context.Context, p prompt) error {

@@ -26,7 +26,8 @@ const (
 type MCP struct {
 	*Reply
 	Name string // of the command
-	Host backend.Host
+	// Host returns the session's host as it is now.
+	Host func() backend.Host
 	// Start starts a server found in a root, if the user allows that.
 	Start func(context.Context, discovery.Artifact) error
 	// PassedOn means that the session's agent connects the servers. They are connected here only to
@@ -42,7 +43,7 @@ func (m MCP) typed(argument string) string {
 // answerMCP answers /mcp. If the session's agent connects the MCP servers, the adapter starts them
 // a second time when the command needs them.
 func (t *turn) answerMCP(c prompts.Command) error {
-	m := MCP{Reply: t.Reply, Name: c.Name, Host: t.session.Host(), Start: t.session.StartServer,
+	m := MCP{Reply: t.Reply, Name: c.Name, Host: t.session.Host, Start: t.session.StartServer,
 		PassedOn: t.PassesOn}
 	return m.Answer(t.ctx, c.Arguments)
 }
@@ -74,7 +75,7 @@ func (m MCP) readResource(ctx context.Context, argument string) error {
 			m.typed("read SERVER URI") + ". " + m.typed("tools") + " lists them.\n")
 	}
 	server, uri := strings.TrimSpace(argument[:i]), argument[i+1:]
-	result, err := m.Host.Tools().ReadResource(ctx, server, uri)
+	result, err := m.Host().Tools().ReadResource(ctx, server, uri)
 	if err != nil {
 		return m.WriteError(ctx, err)
 	}
@@ -86,7 +87,7 @@ func (m MCP) Prompt(ctx context.Context, name, arguments string) error {
 	if err := m.Flush(); err != nil {
 		return err
 	}
-	result, err := m.Host.Tools().Prompt(ctx, name, arguments)
+	result, err := m.Host().Tools().Prompt(ctx, name, arguments)
 	if err != nil {
 		return m.WriteError(ctx, err)
 	}
@@ -95,16 +96,16 @@ func (m MCP) Prompt(ctx context.Context, name, arguments string) error {
 
 // showServers shows the session's MCP servers and those configured in the roots. It starts none.
 func (m MCP) showServers() error {
-	servers := m.Host.Tools().Servers()
+	servers := m.Host().Tools().Servers()
 	if len(servers) == 0 {
 		m.Write("The session has no MCP servers.\n\n")
 	}
 	for _, s := range servers {
 		m.Write(m.describeServer(s) + "\n")
 	}
-	for _, r := range LabelRoots(m.Host.Workspace()) {
+	for _, r := range LabelRoots(m.Host().Workspace()) {
 		var lines []string
-		for _, a := range m.Host.Catalog().Of(discovery.MCPServer) {
+		for _, a := range m.Host().Catalog().Of(discovery.MCPServer) {
 			if a.Root.Index == r.Index {
 				lines = append(lines, m.describeConfigured(r, a)...)
 			}
@@ -113,7 +114,7 @@ func (m MCP) showServers() error {
 			continue
 		}
 		m.Write("MCP servers configured in ")
-		m.WriteGroup(r, append(lines, r.LimitsReached(m.Host.Catalog())...))
+		m.WriteGroup(r, append(lines, r.LimitsReached(m.Host().Catalog())...))
 	}
 	return nil
 }
@@ -152,20 +153,20 @@ func (m MCP) describeConfigured(r Root, a discovery.Artifact) []string {
 
 // isStarted reports whether the session has a server that was found.
 func (m MCP) isStarted(a discovery.Artifact) bool {
-	return slices.ContainsFunc(m.Host.Tools().Servers(), func(started mcp.Status) bool {
+	return slices.ContainsFunc(m.Host().Tools().Servers(), func(started mcp.Status) bool {
 		return started.Name == a.Name && started.File == a.Path
 	})
 }
 
 // hasServer reports whether the session has an MCP server called name.
 func (m MCP) hasServer(name string) bool {
-	return slices.ContainsFunc(m.Host.Tools().Servers(),
+	return slices.ContainsFunc(m.Host().Tools().Servers(),
 		func(server mcp.Status) bool { return server.Name == name })
 }
 
 // unstarted says where to find the servers configured in the roots, "" if all are started.
 func (m MCP) unstarted() string {
-	for _, a := range m.Host.Catalog().Active(discovery.MCPServer) {
+	for _, a := range m.Host().Catalog().Active(discovery.MCPServer) {
 		if !m.hasServer(a.Name) {
 			return " " + m.typed("") +
 				" shows those that the folders configure and that are not started."
@@ -176,7 +177,7 @@ func (m MCP) unstarted() string {
 
 // startServer answers /mcp start.
 func (m MCP) startServer(ctx context.Context, name string) error {
-	named := m.Host.Catalog().Named(discovery.MCPServer, name)
+	named := m.Host().Catalog().Named(discovery.MCPServer, name)
 	if len(named) == 0 {
 		return m.Refuse("No folder configures an MCP server called " +
 			text.Code(text.Truncate(name, 200)) + ". " + m.typed("") +
@@ -194,14 +195,14 @@ func (m MCP) startServer(ctx context.Context, name string) error {
 	if err := m.Start(ctx, a); err != nil {
 		return m.WriteError(ctx, err)
 	}
-	for _, s := range m.Host.Tools().Servers() {
+	for _, s := range m.Host().Tools().Servers() {
 		if s.Name == name && m.PassedOn {
 			return m.Write(m.describeServer(s))
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	listings, err := m.Host.Tools().List(ctx) // starts it
+	listings, err := m.Host().Tools().List(ctx) // starts it
 	if err != nil {
 		return m.WriteError(ctx, err)
 	}
@@ -216,12 +217,12 @@ func (m MCP) startServer(ctx context.Context, name string) error {
 // showTools answers /mcp tools: it shows what each server offers as soon as it is known, and starts
 // servers if necessary.
 func (m MCP) showTools(ctx context.Context) error {
-	servers := len(m.Host.Tools().Servers())
+	servers := len(m.Host().Tools().Servers())
 	if servers == 0 {
 		return m.Write("The session has no MCP servers." + m.unstarted() + "\n")
 	}
 	share := m.bound / servers // of the answer, for each server
-	listings, err := m.Host.Tools().List(ctx)
+	listings, err := m.Host().Tools().List(ctx)
 	if err != nil {
 		return m.WriteError(ctx, err)
 	}

@@ -104,7 +104,7 @@ func chatWith(t *testing.T, f *fakeTools, roots ...string) *chat {
 func (c *chat) ask(argument string) string {
 	c.text = ""
 	r := commands.NewReply(c.t.Context(), c, c.bound)
-	m := commands.MCP{Reply: r, Name: "mcp", Host: c,
+	m := commands.MCP{Reply: r, Name: "mcp", Host: func() backend.Host { return c },
 		Start: func(_ context.Context, a discovery.Artifact) error { return c.start(a) }}
 	_, err := r.Finish(m.Answer(c.t.Context(), argument))
 	require.NoError(c.t, err)

@@ -172,7 +172,7 @@ func (b *inbox) readable(result json.RawMessage) json.RawMessage {
 			err := json.Unmarshal(tool, &mcp.Tool{})
 			if err != nil {
 				b.log.Warn("left out a tool of an MCP server", "error", describeError(err),
-					"tool", b.secrets.Text(firstLine(tool)))
+					"tool", firstLine([]byte(b.secrets.Text(string(tool)))))
 			}
 			return err != nil ||
 				string(strictjson.Find(tool, "execution", "taskSupport")) == `"required"`
