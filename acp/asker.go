@@ -50,7 +50,9 @@ func (a asker) Call(ctx context.Context, method string, params backend.Raw) back
 			return a.pass(ctx, m, d.Action)()
 		}
 	case access.ReadOutside:
-		work = func() (backend.Raw, error) { return a.host.access.ReadOutside(ctx, m, d, a.askOnce) }
+		work = func() (backend.Raw, error) {
+			return a.host.access.ReadOutside(ctx, m, d, a.askOnce)
+		}
 	case access.Refuse:
 		if live && d.Effect == permission.Deny {
 			a.observeRule(method, d.Verdict)
@@ -105,7 +107,9 @@ func (a asker) admit(method string, params backend.Raw) error {
 func (a asker) pass(ctx context.Context, m access.Message, does permission.Action) backend.Work {
 	params := a.addressed(m.Method, m.Params)
 	if a.host.access.Serves(m.Method) {
-		return func() (backend.Raw, error) { return a.host.access.Serve(ctx, m.Method, params, does) }
+		return func() (backend.Raw, error) {
+			return a.host.access.Serve(ctx, m.Method, params, does)
+		}
 	}
 	return a.host.viewers.Call(ctx,
 		func(to *connection) error { return to.checkMethod(m.Method, params) },

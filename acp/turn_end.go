@@ -21,8 +21,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// A turn that is ended early has a cause (turns.End): [backend.ErrCancelled] of session/cancel and of
-// requests that close or replace the session, [turns.ErrFull] of turnUpdates, or an error of the
+// A turn that is ended early has a cause (turns.End): [backend.ErrCancelled] of session/cancel and
+// of requests that close or replace the session, [turns.ErrFull] of turnUpdates, or an error of the
 // store, of session.failed. While the response waits until the client has room for it, a
 // session/cancel still changes it (Turn.Decide).
 

@@ -51,7 +51,7 @@ func New(h backend.Host, log *slog.Logger) *Session {
 		tells: func() []briefing.Part { return nil }}
 }
 
-// Start starts relays, which listen in dir. If that is not possible, it logs why, and returns false.
+// Start starts relays, which listen in dir. If that is not possible, it logs why and returns false.
 func (s *Session) Start(dir string) bool {
 	publisher, err := mcprelay.Listen(dir, s.log)
 	if err != nil {
