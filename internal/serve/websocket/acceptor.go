@@ -101,7 +101,7 @@ func (a *Acceptor) Accept(
 		defer a.mu.Unlock()
 		delete(a.conns, id)
 	})
-	c.attach(socket, 0)
+	c.attach(socket, 0, 0)
 	return c, nil
 }
 
@@ -119,10 +119,11 @@ func (a *Acceptor) Resume(w http.ResponseWriter, r *http.Request, owner string) 
 		http.Error(w, errGone.Error(), http.StatusGone)
 		return errGone
 	}
-	w.Header().Set(receivedHeader, strconv.FormatUint(c.detach(), 10))
+	ours := c.detach()
+	w.Header().Set(receivedHeader, strconv.FormatUint(ours, 10))
 	socket, err := accept(w, r)
 	if err == nil {
-		c.attach(socket, received)
+		c.attach(socket, received, ours)
 	}
 	return err
 }

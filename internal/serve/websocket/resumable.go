@@ -137,8 +137,9 @@ func (c *resumable) lostSince() time.Time {
 }
 
 // attach makes the connection use a socket. theirs is the number of messages that the other side
-// has received so far.
-func (c *resumable) attach(socket *websocket.Conn, theirs uint64) {
+// has received so far, and ours how many this side has told it: if more have arrived meanwhile over
+// another socket, this one is closed, and the other side tries again.
+func (c *resumable) attach(socket *websocket.Conn, theirs, ours uint64) {
 	socket.SetReadLimit(int64(c.max))
 	c.writing.Lock() // new messages follow those that are sent again
 	defer c.writing.Unlock()
@@ -148,7 +149,7 @@ func (c *resumable) attach(socket *websocket.Conn, theirs uint64) {
 		return
 	}
 	c.mu.Lock()
-	if c.ctx.Err() != nil || c.socket != nil {
+	if received, _ := c.in.counts(); c.ctx.Err() != nil || c.socket != nil || received != ours {
 		c.mu.Unlock()
 		_ = socket.CloseNow()
 		return
@@ -227,7 +228,7 @@ func (c *resumable) reconnect(
 	for range pause.Attempts(ctx) {
 		socket, theirs, err := redial(ctx, received)
 		if err == nil {
-			c.attach(socket, theirs)
+			c.attach(socket, theirs, received)
 			return
 		}
 		if ctx.Err() == nil { // an interrupted attempt says less than the one before

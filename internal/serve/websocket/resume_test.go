@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -116,6 +117,32 @@ func TestProxyGoesAway(t *testing.T) {
 		_ = inServer.current().Close(websocket.StatusGoingAway, "")
 		stillThere(t, c)
 	}
+}
+
+// Two requests to resume a connection may cross: what arrives over the socket of the first one, when
+// the second one has been told what was received, does not arrive again.
+func TestCrossedResumptions(t *testing.T) {
+	sockets := make(chan *websocket.Conn, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		socket, err := accept(w, r)
+		if err == nil {
+			sockets <- socket
+		}
+	}))
+	defer server.Close()
+	c := newResumable(side{max: 100, maxUnread: maxUnread, times: Times{}.withDefaults()}, (*resumable).await)
+	defer c.Close()
+	told := c.detach()
+	for range 2 {
+		client, _, err := dial(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http"), "ana", nil, time.Minute)
+		require.NoError(t, err)
+		c.attach(<-sockets, 0, told)
+		_ = client.Write(t.Context(), websocket.MessageText, []byte("x"))
+		require.NoError(t, client.CloseNow())
+		require.Eventually(t, func() bool { return c.current() == nil }, time.Minute, time.Millisecond)
+	}
+	received, _ := c.in.counts()
+	require.EqualValues(t, 1, received)
 }
 
 func TestOnlyTheUserResumes(t *testing.T) {

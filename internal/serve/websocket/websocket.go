@@ -99,7 +99,7 @@ func Dial(ctx context.Context, to, token string, max int, times Times) (Conn, er
 	c := newResumable(of, func(c *resumable) {
 		c.tasks.Go(func() { c.reconnect(redial) })
 	})
-	c.attach(socket, 0)
+	c.attach(socket, 0, 0)
 	return c, nil
 }
 
