@@ -18,14 +18,13 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// pickedSessions are the sessions of a store, of which the user chooses one on a screen.
+// pickedSessions are the sessions of a store as [terminal.Sessions], for the picker.
 type pickedSessions struct {
 	set    *settings
 	store  sessionstore.Store
 	screen *terminal.Screen
 }
 
-// List implements [terminal.Sessions].
 func (p pickedSessions) List(ctx context.Context) (rows []terminal.Row, err error) {
 	q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
 	for one, err := range sessions.All(ctx, p.store, q) {
@@ -37,7 +36,6 @@ func (p pickedSessions) List(ctx context.Context) (rows []terminal.Row, err erro
 	return rows, nil
 }
 
-// Search implements [terminal.Sessions].
 func (p pickedSessions) Search(ctx context.Context, what string) ([]terminal.Row, error) {
 	q := sessionstore.SearchQuery{Text: what, Limit: sessionstore.MaxPageSize}
 	found, err := search(ctx, io.Discard, p.store, q)
@@ -61,23 +59,20 @@ func (p pickedSessions) row(one sessionstore.Session) terminal.Row {
 	}
 }
 
-// pickedSession is a session that the user has chosen in the picker.
+// pickedSession is one of them as a [terminal.Session], which the user has chosen.
 type pickedSession struct {
 	pickedSessions
 	one sessionstore.Session
 }
 
-// Print implements [terminal.Session].
 func (p pickedSession) Print(ctx context.Context) error {
 	return showSession(ctx, p.set.out, p.store, p.one)
 }
 
-// Delete implements [terminal.Session].
 func (p pickedSession) Delete(ctx context.Context) error {
 	return p.set.deleteSession(p.store, ctx, p.one.ID)
 }
 
-// Export implements [terminal.Session].
 func (p pickedSession) Export(ctx context.Context, file string) error {
 	format, err := sessions.FormatOf("html", file)
 	if err != nil {
@@ -86,7 +81,7 @@ func (p pickedSession) Export(ctx context.Context, file string) error {
 	return format.Export(ctx, p.set.out, p.store, p.one, file)
 }
 
-// Chat implements [terminal.Session]. What is configured to answer does not matter.
+// Chat continues the session with its own agent, whatever is configured to answer.
 func (p pickedSession) Chat(ctx context.Context, fork bool) error {
 	agent, _ := p.set.agentOfSession(p.one.Agent)
 	d, err := p.set.downstream(agent)
@@ -103,7 +98,6 @@ func (p pickedSession) Chat(ctx context.Context, fork bool) error {
 
 var errNoModel = errors.New("no model is configured; acp-agent models explains how to add one")
 
-// Obstacle implements [terminal.Session].
 func (p pickedSession) Obstacle() string {
 	set, one := p.set, p.one
 	if _, command := set.agentOfSession(one.Agent); command != "" {
