@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -165,34 +164,6 @@ func TestPanicOutsideRequest(t *testing.T) {
 
 // panickingStore is a store that panics in every method while it is nil.
 type panickingStore struct{ sessionstore.Store }
-
-// NewDraft returns a draft that panics.
-func (s *panickingStore) NewDraft(
-	context.Context, sessionstore.ID,
-) (sessionstore.Draft, error) {
-	return panickingDraft{}, nil
-}
-
-type panickingDraft struct{}
-
-func (panickingDraft) Append(context.Context, []sessionstore.Update) error { panic("in a draft") }
-
-func (panickingDraft) Discard(context.Context) error { panic("in a draft") }
-
-// A recorder appends to the draft of a replayed history on a goroutine of its own.
-//
-// Clause W8.
-func TestPanicsOfDraft(t *testing.T) {
-	store, log := &panickingStore{memstore.New(t)}, &logtest.Text{}
-	r := &replayer{says: slices.Concat(userSaid("say one"), answers("one"), userSaid("more"))}
-	c := start(t, acp.Options{Store: store, Backend: using(r), Logger: log.Logger(slog.LevelInfo)})
-	a := folder(t)
-	id := c.open(a)
-	c.texts(id, "say one")
-	require.Equal(t, jsonrpc.CodeInternal, c.try("session/load", rootsParams(id, a)).Error.Code)
-	require.Equal(t, 2, strings.Count(log.String(), "msg=panic"))
-	require.Equal(t, []string{"two"}, c.texts(id, "say two"))
-}
 
 // A panic of an embedder's store fails the requests that need it, wherever it is called, and
 // nothing else: what they had opened is freed, and once the store works all is well.

@@ -97,30 +97,6 @@ func TestRulesHoldForTheClientsFiles(t *testing.T) {
 	}
 }
 
-// A command that searches a folder may print a file in there that a rule is about.
-//
-// Clause R5.
-func TestRulesHoldForSearchesInTerminals(t *testing.T) {
-	root := ruledFolder(t)
-	c := start(t, acp.Options{Backend: using(&scripted{}),
-		Permissions: ruling(acp.Permissions{Deny: []string{"read **/.env", "edit locked/**"}})})
-	id := c.open(root)
-	for i, line := range []string{"grep -r hunter2 .", "grep -r hunter2 sub", "rg hunter2", "grep -rh hunter2 {root}"} {
-		request := "call terminal/create " + encode(map[string]string{"command": strings.ReplaceAll(line, "{root}", root)})
-		passed := c.passOn("reject-once")
-		require.Contains(t, c.texts(id, request)[0], "the user did not allow it", line)
-		require.Len(t, c.questions(), 2*i+1, line)
-		require.Zero(t, *passed)
-		require.Contains(t, string(c.questions()[2*i].Params), "may apply to this")
-		c.passOn("allow-once")
-		require.Contains(t, c.texts(id, request)[0], "terminalId", line)
-	}
-	for _, line := range []string{"ls", "cat open", "grep -n x open", "rg --files"} {
-		require.Contains(t, c.texts(id, "call terminal/create "+encode(map[string]string{"command": line}))[0], "terminalId", line)
-	}
-	require.Len(t, c.questions(), 8)
-}
-
 // passOn answers all further requests that are passed on, and counts them. It says yes to the
 // questions of the agent, and chooses an option in those of acp-agent.
 func (c *client) passOn(option string) (passed *int) {

@@ -201,29 +201,6 @@ func TestChildrenAfterLoad(t *testing.T) {
 	}
 }
 
-// Clause A36.
-func TestChildrenAreRecordedUpToALimit(t *testing.T) {
-	store, a := memstore.New(t), folder(t)
-	c := connect(t, acp.Options{Store: store, Backend: using(&family{})}.With(
-		acp.Tuning{ChildBytes: 1000}))
-	c.declaring(`{"subagents":{}}`)
-	id := c.open(a)
-	for range 20 {
-		c.call("session/prompt", promptParams(id, childSays))
-	}
-	require.Len(t, aboutChild(c.messages()), 20)
-	kept := 0
-	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
-		require.NoError(t, err)
-		kept += len(u.Raw)
-		if u.Kind != sessionstore.ChildUpdate {
-			kept -= len(u.Raw)
-		}
-	}
-	require.Greater(t, kept, 500)
-	require.LessOrEqual(t, kept, 1000)
-}
-
 // A child's questions are answered without asking only for what lies in its own folders.
 //
 // Clause A36.

@@ -594,6 +594,7 @@ type scripted struct {
 	// one, for all
 	commands string
 	opened   func(backend.Activation, backend.Host) // if set, is called when a session opens
+	result   string                                 // of Open, if set
 	// prompted, if set, is called with each prompt. Work that it returns is done in place of what
 	// the prompt says.
 	prompted func(context.Context, backend.Raw, backend.Updates) backend.Work
@@ -659,7 +660,7 @@ func (r *scripted) Open(
 			`"availableCommands":`+cmp.Or(r.commands, "[]")+`}}`))
 	}
 	return &scriptedSession{runtime: r, host: h},
-		backend.Opened{Result: backend.Raw(`{"_meta":{"opened":true}}`)}, err
+		backend.Opened{Result: backend.Raw(cmp.Or(r.result, `{"_meta":{"opened":true}}`))}, err
 }
 
 type scriptedSession struct {

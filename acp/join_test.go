@@ -169,42 +169,32 @@ func TestLoadWithOtherRootsEndsTheTurn(t *testing.T) {
 	require.Contains(t, second.texts(id, "roots")[0], more)
 }
 
+// A question that is asked while nobody is there waits for a client that joins.
+//
 // Clause N2.
-func TestQuestionIsAskedAgain(t *testing.T) {
+func TestQuestionWaitsForAClient(t *testing.T) {
 	dir := folder(t)
-	for _, asked := range []string{"before it left", "while nobody was there"} {
-		t.Run("N2/"+asked, func(t *testing.T) {
-			r := &scripted{release: make(chan struct{})}
-			_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
-			first := connect()
-			id := first.open(dir)
-			ask := `call session/request_permission {"toolCall":{"toolCallId":"t1","title":"T"},` +
-				`"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"}]}`
-			first.post("session/prompt", promptParams(id, ask))
-			if asked == "before it left" {
-				first.await(0, func(m message) bool { return m.Method == "session/request_permission" })
-			}
-			first.leave()
-			second := connect()
-			second.call("session/load", rootsParams(id, dir))
-			question, at := second.await(0,
-				func(m message) bool { return m.Method == "session/request_permission" })
-			loaded := -1
-			for i, m := range second.messages() {
-				if m.Method == "" {
-					loaded = i
-				}
-			}
-			require.Less(t, loaded, at, "the question follows the response of the load")
-			require.Contains(t, string(question.Params), `"sessionId":"`+id+`"`)
-			second.send(`{"jsonrpc":"2.0","id":` + string(question.ID) +
-				`,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`)
-			end, _ := second.await(0, ended(id))
-			require.Contains(t, string(end.Params), `"end_turn"`)
-			require.Contains(t, strings.Join(texts(second.messages(), id), ""), "selected")
-			require.Len(t, second.questions(), 1)
-		})
+	_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{})
+	first := connect()
+	id := first.open(dir)
+	first.post("session/prompt", promptParams(id, askPermission))
+	first.leave()
+	second := connect()
+	second.call("session/load", rootsParams(id, dir))
+	asked, at := second.await(0, isQuestion)
+	loaded := -1
+	for i, m := range second.messages() {
+		if m.Method == "" {
+			loaded = i
+		}
 	}
+	require.Less(t, loaded, at, "the question follows the response of the load")
+	require.Contains(t, string(asked.Params), `"sessionId":"`+id+`"`)
+	second.reply(asked, yes)
+	end, _ := second.await(0, ended(id))
+	require.Contains(t, string(end.Params), `"end_turn"`)
+	require.Contains(t, strings.Join(texts(second.messages(), id), ""), "selected")
+	require.Len(t, second.questions(), 1)
 }
 
 // Clause N2.

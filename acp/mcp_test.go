@@ -758,64 +758,23 @@ func TestElicitation(t *testing.T) {
 	for capabilities, says := range map[string]string{
 		`{"elicitation":{"form":{}}}`: "acceptmap[name:Ada]",
 		`{"elicitation":{"url":{}}}`:  "error",
-		`{"elicitation":{}}`:          "error",
-		`{}`:                          "error",
 	} {
-		t.Run(capabilities, func(t *testing.T) {
-			c := connect(t, acp.Options{})
-			asked := make(chan message, 10)
-			c.answer(func(m message) string {
-				if m.Method == "elicitation/create" {
-					asked <- m
-					return `{"action":"accept","content":{"name":"Ada"}}`
-				}
-				return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
-			})
-			c.call("initialize", `{"protocolVersion":1,"clientCapabilities":`+capabilities+`}`)
-			id := c.serve([]string{folder(t)}, server("one", "files"))
-			require.Contains(t, c.use(id, "one.ask"), says)
-			if says == "error" {
-				require.Empty(t, asked)
-				return
+		c := connect(t, acp.Options{})
+		c.answer(func(m message) string {
+			if m.Method == "elicitation/create" {
+				return `{"action":"accept","content":{"name":"Ada"}}`
 			}
-			var params struct{ SessionID, Mode, Message string }
-			require.NoError(t, json.Unmarshal((<-asked).Params, &params))
-			require.Equal(t, id, params.SessionID)
-			require.Equal(t, "form", params.Mode)
-			require.Equal(t, "MCP server \"one\" asks you to fill in a form, whose labels are its own words. "+
-				"It says:\n\n```\nWho?\n```", params.Message)
+			return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
 		})
+		c.call("initialize", `{"protocolVersion":1,"clientCapabilities":`+capabilities+`}`)
+		id := c.serve([]string{folder(t)}, server("one", "files"))
+		require.Contains(t, c.use(id, "one.ask"), says)
+		asked := slices.IndexFunc(c.messages(), func(m message) bool { return m.Method == "elicitation/create" })
+		require.Equal(t, says == "error", asked < 0)
+		if asked >= 0 {
+			require.Contains(t, string(c.messages()[asked].Params), `"sessionId":"`+id+`"`)
+		}
 	}
-}
-
-// A server's claim that a tool only reads is not enough to call it without asking, although the
-// tool call is shown as a read.
-//
-// Clause A30.
-func TestReadOnlyClaimIsAskedFor(t *testing.T) {
-	notOverRemote(t, namesServers)
-	c := connect(t, acp.Options{Permissions: allowingRules("read")})
-	c.permit("allow-once")
-	c.initialize()
-	id := c.serve([]string{folder(t)}, server("one", "files"))
-	require.Contains(t, c.use(id, "one.claim"), "claimed")
-	require.Len(t, c.questions(), 1)
-	require.Contains(t, string(c.questions()[0].Params), `"kind":"read"`)
-}
-
-// Cancelling the turn ends an unanswered permission request, and the call is shown as failed.
-//
-// Clause W5.
-func TestCancelDuringToolPermission(t *testing.T) {
-	notOverRemote(t, namesServers)
-	c := start(t, acp.Options{})
-	id := c.serve([]string{folder(t)}, server("one", "files"))
-	prompt := c.post("session/prompt", promptParams(id, "use one.where"))
-	_, at := c.await(0, func(m message) bool { return m.Method == "session/request_permission" })
-	c.send(notification("session/cancel", idParams(id)))
-	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
-	c.await(at, func(m message) bool { return m.Method == "$/cancel_request" })
-	c.await(at, func(m message) bool { return strings.Contains(string(m.Params), `"failed"`) })
 }
 
 // A server starts in a folder by its path, so the path must still lead to the folder of the

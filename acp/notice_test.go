@@ -102,8 +102,7 @@ func TestWarnings(t *testing.T) {
 	}
 	home := folder(t)
 	t.Setenv("HOME", home)
-	store := memstore.New(t)
-	with := connect(t, acp.Options{Store: store, Backend: using(warner())})
+	with := connect(t, acp.Options{Backend: using(warner())})
 	with.declaring(`{"session":{"notices":{}}}`)
 	id := with.open(home)
 	require.Equal(t, []string{"one"}, with.texts(id, "say one"))
@@ -117,17 +116,14 @@ func TestWarnings(t *testing.T) {
 	require.JSONEq(t,
 		`{"sessionUpdate":"notice","severity":"warning","title":"And this"}`, notices[1])
 	require.Contains(t, notices[2], "is your home directory.\"")
-	require.Equal(t, []string{"one"}, recorded(t, store, id))
 
-	without := start(t, acp.Options{Store: store, Backend: using(warner())})
+	without := start(t, acp.Options{Backend: using(warner())})
 	id = without.open(home)
 	said := strings.Join(without.texts(id, "say one"), "|")
 	require.Contains(t, strings.Join(texts(without.messages(), id), "|"),
 		"\n\nThe folder `x` is gone. Load\nthe session again.\n\nAnd this\n\n")
 	require.Contains(t, said, "is your home directory")
 	require.NotContains(t, encode(without.messages()), `"notice"`)
-	require.Equal(t, "\n\nThe folder `x` is gone. Load\nthe session again.\n\nAnd this\n\none",
-		strings.Join(recorded(t, store, id), ""), "a backend's message is recorded as usual")
 }
 
 // That an agent may have other sessions is told until one of its sessions has been used.

@@ -385,16 +385,6 @@ func TestAddedFolderReachesServers(t *testing.T) {
 	require.Equal(t, uris(t, a), got[len(got)-1])
 }
 
-// Clause A33.
-func TestRootsCommandIsAnnounced(t *testing.T) {
-	c := start(t, acp.Options{Backend: using(&scripted{})})
-	c.open(folder(t))
-	m, _ := c.await(0, func(m message) bool {
-		return strings.Contains(string(m.Params), "available_commands_update")
-	})
-	require.Equal(t, []string{"roots", "mcp", "fork", "diff", "permissions"}, announced(t, m))
-}
-
 func announced(t *testing.T, m message) (names []string) {
 	t.Helper()
 	var p struct {

@@ -132,12 +132,3 @@ func TestStoredRequestsReachAgent(t *testing.T) {
 		`session/delete of one {"_meta":{"m":2.0}}`,
 	}, r.told)
 }
-
-// Clause A1.
-func TestStatus(t *testing.T) {
-	c := start(t, acp.Options{})
-	id := c.open(folder(t))
-	require.Equal(t, `{"status":"open"}`, string(c.call("session/status", idParams(id))))
-	c.call("session/close", idParams(id))
-	require.Equal(t, `{"status":"saved"}`, string(c.call("session/status", idParams(id))))
-}

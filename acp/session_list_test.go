@@ -262,20 +262,6 @@ func TestTitleUpdates(t *testing.T) {
 	require.Equal(t, "Better", c.find(id).Title)
 }
 
-// The members of session_info_update are the schema's: neither cwd nor roots are among them.
-//
-// Clause A21.
-func TestTitleUpdateWithoutRoots(t *testing.T) {
-	c := start(t, acp.Options{})
-	id := c.open(folder(t), folder(t))
-	c.texts(id, "say first")
-	m, _ := c.await(0, func(m message) bool {
-		return strings.Contains(string(m.Params), "session_info_update")
-	})
-	require.JSONEq(t, `{"sessionId":"`+id+`","update":{"sessionUpdate":"session_info_update",`+
-		`"title":"say first"}}`, string(m.Params))
-}
-
 // Clause A35.
 func TestUnusedSessionsAreNotListed(t *testing.T) {
 	age := 2 * time.Minute

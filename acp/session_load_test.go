@@ -594,8 +594,8 @@ type speaking struct {
 func (r *speaking) Open(
 	ctx context.Context, a backend.Activation, h backend.Host,
 ) (backend.Session, backend.Opened, error) {
-	return &speakingSession{scriptedSession{runtime: &r.scripted, host: h}, r}, backend.Opened{},
-		nil
+	return &speakingSession{scriptedSession{runtime: &r.scripted, host: h}, r},
+		backend.Opened{Result: backend.Raw(r.result)}, nil
 }
 
 type speakingSession struct {
@@ -698,27 +698,15 @@ func TestKindsInReplay(t *testing.T) {
 	}
 }
 
-// stating is a speaking backend whose lifecycle responses say the mode and the options.
-type stating struct{ speaking }
-
-func (r *stating) Open(
-	ctx context.Context, a backend.Activation, h backend.Host,
-) (backend.Session, backend.Opened, error) {
-	s, opened, err := r.speaking.Open(ctx, a, h)
-	opened.Result = backend.Raw(
-		`{"modes":{"currentModeId":"m","availableModes":[]},"configOptions":[]}`)
-	return s, opened, err
-}
-
 // Clause A27.
 func TestStatesInResponse(t *testing.T) {
-	c := start(t, acp.Options{Backend: func() backend.Backend {
-		return &stating{speaking{updates: []string{
+	result := `{"modes":{"currentModeId":"m","availableModes":[]},"configOptions":[]}`
+	c := start(t, acp.Options{Backend: using(&speaking{scripted: scripted{result: result},
+		updates: []string{
 			`{"sessionUpdate":"current_mode_update","currentModeId":"old"}`,
 			`{"sessionUpdate":"config_option_update","configOptions":[]}`,
 			`{"sessionUpdate":"usage_update","used":1,"size":9}`,
-		}}}
-	}})
+		}})})
 	a := folder(t)
 	id := c.open(a)
 	require.Equal(t, "end_turn", c.try("session/prompt", promptParams(id, "go")).stopReason(t))
@@ -869,20 +857,10 @@ func BenchmarkLongLoad(b *testing.B) {
 	}
 }
 
-// odd is a backend whose lifecycle results have members that the adapter does not know.
-type odd struct{ scripted }
-
-func (r *odd) Open(
-	ctx context.Context, a backend.Activation, h backend.Host,
-) (backend.Session, backend.Opened, error) {
-	session, opened, err := r.scripted.Open(ctx, a, h)
-	opened.Result = backend.Raw(`{"sessionId":"theirs","x":{"n":1.0},"modes":{"y":[1e0]}}`)
-	return session, opened, err
-}
-
 // Clause P6.
 func TestUnknownMembersOfResultAreKept(t *testing.T) {
-	c := start(t, acp.Options{Backend: using(&odd{})})
+	c := start(t, acp.Options{Backend: using(&scripted{
+		result: `{"sessionId":"theirs","x":{"n":1.0},"modes":{"y":[1e0]}}`})})
 	a := folder(t)
 	id := c.open(a)
 	for _, method := range opening {

@@ -157,11 +157,6 @@ func TestCallsToTheClient(t *testing.T) {
 	for name, tc := range map[string]struct {
 		capabilities, method, params, refused string
 	}{
-		"not offered": {`{}`, "fs/read_text_file", `{"path":"` + inside + `"}`,
-			"does not offer"},
-		"terminal": {`{}`, "terminal/create", `{"command":"x"}`, "does not offer"},
-		"elicitation": {`{"fs":{"readTextFile":true}}`, "elicitation/create", `{}`,
-			"does not offer"},
 		"outside": {`{"fs":{"readTextFile":true}}`, "fs/read_text_file",
 			`{"path":"` + outside + `"}`, "outside"},
 		"dangling": {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file",

@@ -69,36 +69,10 @@ func TestClearTitle(t *testing.T) {
 	require.Empty(t, c.find(id).Title)
 	c.texts(id, "say second")
 	require.Equal(t, "say second", c.find(id).Title, "the next prompt gives it a title")
-	c.texts(id, "title the agent's")
-	require.Equal(t, "the agent's", c.find(id).Title, "or the agent")
-	require.Contains(t, encode(c.messages()), "the agent's")
-
 	c.call("session/close", idParams(id))
 	c.call("session/set_title", titleParams(id, "mine"))
 	c.call("session/set_title", titleParams(id, ""))
 	c.call("session/load", rootsParams(id, a))
 	c.texts(id, "title new")
 	require.Equal(t, "new", c.find(id).Title)
-}
-
-// What else an update says arrives, but for the title.
-//
-// Clause A29.
-func TestChosenTitleKeepsRestOfUpdate(t *testing.T) {
-	c := start(t, acp.Options{})
-	id := c.open(folder(t))
-	c.call("session/set_title", titleParams(id, "mine"))
-	before := len(c.messages())
-	c.texts(id, `info {"sessionUpdate":"session_info_update","title":"theirs","updatedAt":"now",`+
-		`"_meta":{"n":1.0}}`)
-	var updates []string
-	for _, m := range c.messages()[before:] {
-		if strings.Contains(string(m.Params), "session_info_update") {
-			updates = append(updates, string(m.Params))
-		}
-	}
-	require.Len(t, updates, 1)
-	require.Contains(t, updates[0],
-		`{"sessionUpdate":"session_info_update","updatedAt":"now","_meta":{"n":1.0}}`)
-	require.Equal(t, "mine", c.find(id).Title)
 }

@@ -206,24 +206,6 @@ func TestWindows(t *testing.T) {
 			a.reply(asked, yes)
 			require.Equal(t, "end_turn", a.response(turn).stopReason(t))
 		},
-		"losing a dialog is no answer": func(t *testing.T, w *windows, a *client) {
-			b := w.join()
-			turn := w.prompt(a, askPermission)
-			a.reply(question(a), cancelled)
-			b.send(`{"jsonrpc":"2.0","id":` + string(question(b).ID) +
-				`,"error":{"code":-32601,"message":"no"}}`)
-			require.Equal(t, "end_turn", a.response(turn).stopReason(t))
-			says(b, `"outcome":"cancelled"`)
-		},
-		"a window that does not answer holds nothing up": func(
-			t *testing.T, w *windows, a *client,
-		) {
-			b := w.join()
-			turn := w.prompt(a, askPermission)
-			question(a) // which ignores it
-			b.reply(question(b), yes)
-			require.Equal(t, "end_turn", a.response(turn).stopReason(t))
-		},
 		"stop ends a question": func(t *testing.T, w *windows, a *client) {
 			b := w.join()
 			turn := w.prompt(a, askPermission)
@@ -239,11 +221,6 @@ func TestWindows(t *testing.T) {
 			says(b, `"currentModeId":"ask"`)
 			says(w.join(), `"currentModeId":"ask"`)
 			require.NotContains(t, encode(a.messages()), "currentModeId")
-		},
-		"a title is shown in the other window": func(t *testing.T, w *windows, a *client) {
-			b := w.join()
-			a.call("session/set_title", `{"sessionId":"`+w.id+`","title":"Chosen"}`)
-			says(b, `"title":"Chosen"`)
 		},
 		"a session is open for who has not loaded it": func(t *testing.T, w *windows, a *client) {
 			b := w.connect()
@@ -273,15 +250,6 @@ func TestWindows(t *testing.T) {
 			b.call("session/close", idParams(w.id))
 			a.call("session/close", idParams(w.id))
 			require.Contains(t, w.backend.noted(), "close")
-		},
-		"closing leaves the questions to others": func(t *testing.T, w *windows, a *client) {
-			b := w.join()
-			turn := w.prompt(b, askPermission)
-			question(a)
-			a.call("session/close", idParams(w.id))
-			b.reply(question(b), yes)
-			require.Equal(t, "end_turn", b.response(turn).stopReason(t))
-			says(b, `selected`)
 		},
 		"deleting needs that it is closed elsewhere": func(t *testing.T, w *windows, a *client) {
 			b := w.join()
@@ -327,21 +295,6 @@ func TestWindows(t *testing.T) {
 			require.Contains(t, a.texts(w.id, "roots")[0], more)
 			says(b, more)
 			require.Contains(t, texts(b.messages(), w.id), "waitinglast words")
-		},
-		"a loaded turn is not delivered twice": func(t *testing.T, w *windows, a *client) {
-			a.texts(w.id, "say one")
-			b := w.join()
-			a.texts(w.id, "say two")
-			says(b, `"two"`) // a load leaves out what was not sent yet
-			b.call("session/load", rootsParams(w.id, w.dir))
-			c := w.connect()
-			c.call("session/resume", rootsParams(w.id, w.dir))
-			a.texts(w.id, "say three")
-			says(b, `"three"`)
-			says(c, `"three"`)
-			require.Equal(t, "onetwoonetwothree", strings.Join(texts(b.messages(), w.id), ""),
-				"live, then with the second load")
-			require.Equal(t, []string{"three"}, texts(c.messages(), w.id))
 		},
 		"a lost window takes no turn along": func(t *testing.T, w *windows, a *client) {
 			b := w.join()
@@ -529,30 +482,6 @@ func TestJoinThatDoesNotRead(t *testing.T) {
 	require.Contains(t, all, "2999nextnextnext01234")
 }
 
-// The machine of the only window sleeps. Its turn goes on.
-//
-// Clause N7.
-func TestSleepingWindow(t *testing.T) {
-	dir := folder(t)
-	next := make(chan struct{})
-	_, connect := lasting(t, dir, acp.ServerOptions{},
-		acp.Options{Backend: using(stepper(next))}.With(acp.Tuning{SlowViewer: time.Millisecond}))
-	a := connect()
-	id := a.open(dir)
-	goOn := a.stall()
-	turn := a.post("session/prompt", promptParams(id, "steps"))
-	for range 1_000 {
-		next <- struct{}{}
-	}
-	close(next)
-	goOn()
-	says(a, "took too long to read")
-	require.Equal(t, "end_turn", a.response(turn).stopReason(t))
-	b := connect()
-	b.call("session/load", rootsParams(id, dir))
-	require.True(t, strings.HasSuffix(strings.Join(texts(b.messages(), id), ""), "998,999,"))
-}
-
 // A window that is not read holds up its session, until another one opens that, even if a prompt
 // whose turn begins holds the queue.
 //
@@ -695,31 +624,6 @@ func TestWindowsLoadTogether(t *testing.T) {
 			require.Equal(t, all, got)
 		}
 	}
-}
-
-// Another user learns nothing of a session, and cannot join, stop or delete it.
-//
-// Clauses N1, N7.
-func TestWindowsOfAnotherUser(t *testing.T) {
-	dir := folder(t)
-	s, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{})
-	a := connect()
-	id := a.open(dir)
-	turn := a.beginTurn(id, "wait", "waiting")
-	eve := connectTo(t, s, acp.Peer{Principal: "eve", Remote: true})
-	eve.initialize()
-	for _, method := range []string{"session/load", "session/resume"} {
-		require.Equal(t, "not_found", eve.try(method, rootsParams(id, dir)).reason(t))
-	}
-	for _, method := range []string{"session/delete", "session/archive", "session/close",
-		"session/set_mode", "session/status"} {
-		require.NotContains(t, encode(eve.try(method, idParams(id))), "open_elsewhere")
-	}
-	eve.send(notification("session/cancel", idParams(id)))
-	require.NotNil(t, eve.try("session/prompt", promptParams(id, "say x")).Error)
-	require.Nil(t, a.try("session/status", idParams(id)).Error)
-	a.send(notification("session/cancel", idParams(id)))
-	require.Equal(t, "cancelled", a.response(turn).stopReason(t))
 }
 
 // A turn ends in the store and in other windows although the program panics in between.
