@@ -839,3 +839,18 @@ func TestServerDirectory(t *testing.T) {
 		require.Len(t, c.questions(), 1)
 	})
 }
+
+// A server's claim that a tool only reads is not enough to call it without asking, although the
+// tool call is shown as a read.
+//
+// Clause A30.
+func TestReadOnlyClaimIsAskedFor(t *testing.T) {
+	notOverRemote(t, namesServers)
+	c := connect(t, acp.Options{Permissions: allowingRules("read")})
+	c.permit("allow-once")
+	c.initialize()
+	id := c.serve([]string{folder(t)}, server("one", "files"))
+	require.Contains(t, c.use(id, "one.claim"), "claimed")
+	require.Len(t, c.questions(), 1)
+	require.Contains(t, string(c.questions()[0].Params), `"kind":"read"`)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -160,4 +161,17 @@ func TestBackendReplayInResume(t *testing.T) {
 	c.call("session/resume", rootsParams(id, a))
 	require.NotContains(t, texts(c.messages(), id), "old")
 	require.Equal(t, []string{"old"}, recorded(t, store, id))
+}
+
+// A backend that replays too late ends no turn.
+func TestReplayAfterOpen(t *testing.T) {
+	var host backend.Host
+	r := &scripted{opened: func(_ backend.Activation, h backend.Host) { host = h }}
+	c := start(t, acp.Options{Backend: using(r)})
+	a := folder(t)
+	id := c.open(a)
+	c.call("session/load", rootsParams(id, a))
+	c.beginTurn(id, "wait", "waiting")
+	require.ErrorIs(t, host.Replay(t.Context(), say("late")), backend.ErrClosed)
+	require.NotContains(t, strings.Join(r.noted(), "\n"), "cancel")
 }

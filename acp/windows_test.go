@@ -669,3 +669,28 @@ func TestWindowListsFolders(t *testing.T) {
 		b.try("session/load", rootsParams(w.id, w.dir, kept, gone)).findings(t))
 	require.Equal(t, []string{"still"}, a.texts(w.id, "say still"))
 }
+
+// Another user learns nothing of a session, and cannot join, stop or delete it.
+//
+// Clauses N1, N7.
+func TestWindowsOfAnotherUser(t *testing.T) {
+	dir := folder(t)
+	s, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{})
+	a := connect()
+	id := a.open(dir)
+	turn := a.beginTurn(id, "wait", "waiting")
+	eve := connectTo(t, s, acp.Peer{Principal: "eve", Remote: true})
+	eve.initialize()
+	for _, method := range []string{"session/load", "session/resume"} {
+		require.Equal(t, "not_found", eve.try(method, rootsParams(id, dir)).reason(t))
+	}
+	for _, method := range []string{"session/delete", "session/archive", "session/close",
+		"session/set_mode", "session/status"} {
+		require.NotContains(t, encode(eve.try(method, idParams(id))), "open_elsewhere")
+	}
+	eve.send(notification("session/cancel", idParams(id)))
+	require.NotNil(t, eve.try("session/prompt", promptParams(id, "say x")).Error)
+	require.Nil(t, a.try("session/status", idParams(id)).Error)
+	a.send(notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", a.response(turn).stopReason(t))
+}
