@@ -101,7 +101,7 @@ func (a asker) askViewers(
 
 // callOf identifies the tool call that a question is about.
 func (a asker) callOf(q question.Question) calls.Key {
-	return calls.Key{Child: a.from.Child, ID: q.Call.ID}
+	return calls.Key{Subagent: a.from.Subagent, ID: q.Call.ID}
 }
 
 // answerByRule answers a question in s by a rule or the session's mode. If it was a rule, the

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// asker passes messages of a backend on to the client, for a session or one of its children. It
+// asker passes messages of a backend on to the client, for a session or one of its subagents. It
 // implements [backend.Client]. The client must offer the method of a message. Then package access
 // decides about it, and the asker carries that out.
 type asker struct {
@@ -86,7 +86,7 @@ func (a asker) admit(method string, params backend.Raw) error {
 	if a.host.gate.Phase() == gate.Closed {
 		return backend.ErrClosed
 	}
-	if a.from.Child != "" {
+	if a.from.Subagent != "" {
 		params = a.addressed(method, params)
 	}
 	clients := a.host.viewers.Clients()
@@ -131,12 +131,12 @@ func (a asker) addressed(method string, params backend.Raw) backend.Raw {
 	switch {
 	case method == protocol.ElicitationComplete: // it names no session
 		return params
-	case a.from.Child == "":
+	case a.from.Subagent == "":
 		return to.On(params)
 	case method == protocol.RequestPermission:
 		params = protocol.MapToolCallReferences(params, "toolCall", to.External)
 	}
-	return to.Child(a.from.Child).On(params)
+	return to.Subagent(a.from.Subagent).On(params)
 }
 
 // sessionless implements [backend.Client] outside of sessions.

@@ -95,11 +95,11 @@ func hasUnknown(raw json.RawMessage, path string, known map[string]bool) bool {
 func (c *connection) clientCapabilities() *clientCapabilities { return &c.adapter.info().client }
 
 // checkMethod rejects a request to the client for a method, or a mode of elicitation, that the
-// client did not advertise, or for a child session if it did not advertise these.
+// client did not advertise, or for a subagent if it did not advertise these.
 func (to *connection) checkMethod(method string, params backend.Raw) error {
 	c := to.clientCapabilities()
 	switch {
-	case address.NamesChild(params) && !c.declares(protocol.Subagents):
+	case address.NamesSubagent(params) && !c.declares(protocol.Subagents):
 		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound,
 			"the client does not offer %s for subagents", method)
 	case method == protocol.SessionUpdate:

@@ -137,7 +137,7 @@ func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request)
 // is opening it, ends all turns. Any other client ends only its own turns.
 func (c *connection) acceptCancel(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	given, rest, err := protocol.TakeSessionID(r.Params)
-	id, child, isChild := address.Split(sessionstore.ID(given))
+	id, subagent, isSubagent := address.Split(sessionstore.ID(given))
 	q := c.home.queues.Find(id)
 	if err != nil || q == nil {
 		return nil
@@ -148,10 +148,10 @@ func (c *connection) acceptCancel(_ context.Context, r *jsonrpc.Request) jsonrpc
 		s.viewers.Stop(c)
 	}
 	switch {
-	case !isChild:
+	case !isSubagent:
 		q.Cancel(rest(), func(sender any) bool { return views || sender == c })
 	case s != nil && views:
-		s.cancelChild(child, rest())
+		s.cancelSubagent(subagent, rest())
 	}
 	return nil
 }
@@ -220,8 +220,8 @@ func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonr
 // mayBeBackends reports whether the session that a request names may be one that only the backend
 // knows, and that the client may use. Methods that set something need an open one.
 func (c *connection) mayBeBackends(id sessionstore.ID, method string) bool {
-	_, _, isChild := address.Split(id)
-	return c.adapter.grants.Sessions && !isChild && c.home.queues.Find(id) == nil &&
+	_, _, isSubagent := address.Split(id)
+	return c.adapter.grants.Sessions && !isSubagent && c.home.queues.Find(id) == nil &&
 		!strings.HasPrefix(method, "session/set_")
 }
 

@@ -177,7 +177,7 @@ func (o opening) newReplay() *replay.Replay {
 	}
 	return replay.New(replay.Options{Cause: o.cause, Stored: stored, Show: o.show,
 		Store: a.options.Store, Recorder: a.options.tuning.Recorder,
-		Children: record.NewChildLimit(a.options.tuning.ChildBytes, a.log), Tasks: a.tasks,
+		Subagents: record.NewSubagentLimit(a.options.tuning.SubagentBytes, a.log), Tasks: a.tasks,
 		Log: a.log.With("session", o.source.ID)})
 }
 

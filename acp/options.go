@@ -116,8 +116,8 @@ type tuning struct {
 	RescanWait time.Duration
 	// TurnBytes is how many bytes of updates a turn may send and store.
 	TurnBytes int64
-	// ChildBytes is how many bytes of updates of its children an open session stores.
-	ChildBytes int64
+	// SubagentBytes is how many bytes of updates of its subagents an open session stores.
+	SubagentBytes int64
 	// CancelGrace is how long a cancelled turn's backend may take before its prompt is answered
 	// without it.
 	CancelGrace time.Duration
@@ -147,7 +147,7 @@ func (o Options) withDefaults() Options {
 	t := &o.tuning
 	t.RescanWait = cmp.Or(t.RescanWait, 5*time.Second)
 	t.TurnBytes = cmp.Or(t.TurnBytes, 256<<20)
-	t.ChildBytes = cmp.Or(t.ChildBytes, 256<<20)
+	t.SubagentBytes = cmp.Or(t.SubagentBytes, 256<<20)
 	t.CancelGrace = cmp.Or(t.CancelGrace, 5*time.Second)
 	t.SnapshotWait = cmp.Or(t.SnapshotWait, 5*time.Second)
 	t.LeaseCheck = cmp.Or(t.LeaseCheck, time.Second)

@@ -53,7 +53,7 @@ func newSession(
 		Store: a.options.Store, Origins: a.origins, Exceeds: &h.conversation.exceeds, Log: a.log}
 	s.record = record.New(record.Options{Store: a.options.Store, Lease: l,
 		Failed: s.failed, Recorder: a.options.tuning.Recorder,
-		Children: record.NewChildLimit(a.options.tuning.ChildBytes, a.log), Tasks: a.tasks})
+		Subagents: record.NewSubagentLimit(a.options.tuning.SubagentBytes, a.log), Tasks: a.tasks})
 	s.spending = metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
 		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
 	var unruled string
@@ -165,22 +165,22 @@ func (s *session) Cancel(params backend.Raw) {
 	}
 }
 
-// cancelChild passes the client's session/cancel for a child on to the backend.
-func (s *session) cancelChild(key string, params backend.Raw) {
+// cancelSubagent passes the client's session/cancel for a subagent on to the backend.
+func (s *session) cancelSubagent(key string, params backend.Raw) {
 	parent, ok := s.backend.(backend.Parent)
 	if !ok {
 		return
 	}
 	_ = s.adapter.tasks.Guard("cancel", func() error {
-		s.WithBackend(func(backend.Session) { parent.CancelChild(key, params) })
+		s.WithBackend(func(backend.Session) { parent.CancelSubagent(key, params) })
 		return nil
 	})
 }
 
-// hasChild reports whether the backend has a child now.
-func (s *session) hasChild(key string) bool {
+// hasSubagent reports whether the backend has a subagent now.
+func (s *session) hasSubagent(key string) bool {
 	parent, ok := s.backend.(backend.Parent)
-	return ok && parent.HasChild(key)
+	return ok && parent.HasSubagent(key)
 }
 
 // inTurn reports whether a turn is running that was not told to end.

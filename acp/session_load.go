@@ -139,8 +139,8 @@ func (l load) view(ctx context.Context, a *adapter, source listing.Openable) err
 	if source.Unstored {
 		return errUnknownSession(l.to.ID)
 	}
-	history, hasChild := l.history(ctx, a, source.ID, new(int64)), func(string) bool { return true }
-	if err := l.showHistory(ctx, calls.WithEnds(history, hasChild)); err != nil {
+	history, has := l.history(ctx, a, source.ID, new(int64)), func(string) bool { return true }
+	if err := l.showHistory(ctx, calls.WithEnds(history, has)); err != nil {
 		return err
 	}
 	states, err := a.options.Store.States(ctx, source.ID)
@@ -155,7 +155,7 @@ func (l load) view(ctx context.Context, a *adapter, source listing.Openable) err
 func (l load) replay(ctx context.Context, s *session) error {
 	if !s.host.replay.Shown() {
 		history := l.history(ctx, s.adapter, s.storeID, new(int64))
-		if err := l.showHistory(ctx, calls.WithEnds(history, s.hasChild)); err != nil {
+		if err := l.showHistory(ctx, calls.WithEnds(history, s.hasSubagent)); err != nil {
 			return err
 		}
 	}

@@ -29,8 +29,8 @@ func (c *connection) occasionFrom(from *adapter) occasion {
 // Such a kind probably needs a capability, so what was meant for another client is sent only to a
 // client that declares a capability that nobody knows either.
 func (c *clientCapabilities) takes(u backend.Update, when occasion) bool {
-	_, of, isChild := u.Child()
-	if isChild && !c.declares(protocol.Subagents) {
+	_, of, isSubagent := u.Subagent()
+	if isSubagent && !c.declares(protocol.Subagents) {
 		return false
 	}
 	needs, known := of.Kind.Needs()
@@ -78,7 +78,7 @@ func (c *connection) deliver(
 	if !c.clientCapabilities().takes(u, when) {
 		return nil
 	}
-	_, of, _ := u.Child()
+	_, of, _ := u.Subagent()
 	if of.Kind == sessionstore.ToolCall || of.Kind == sessionstore.ToolCallUpdate {
 		params = c.clientCapabilities().withoutContent(params, "update", when)
 	}

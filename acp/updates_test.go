@@ -191,7 +191,7 @@ func TestUpdatesAfterJoin(t *testing.T) {
 	}
 	first := connect(all)
 	id := first.open(dir)
-	const child = `{"sessionUpdate":"tool_call","toolCallId":"c","content":[` +
+	const subagent = `{"sessionUpdate":"tool_call","toolCallId":"c","content":[` +
 		`{"type":"session","sessionId":"s"}]}`
 	for _, u := range []string{plan, compaction, own, notice} {
 		first.call("session/prompt", promptParams(id, "info "+u))
@@ -206,12 +206,12 @@ func TestUpdatesAfterJoin(t *testing.T) {
 	require.Subset(t, got, []string{plan, own})
 	second.send(notification("session/cancel", idParams(id)))
 	second.await(0, ended(id))
-	for _, u := range []string{summary, notice, planUpdate, future, child, plan} {
+	for _, u := range []string{summary, notice, planUpdate, future, subagent, plan} {
 		second.call("session/prompt", promptParams(id, "info "+u))
 	}
 	got = shown(t, second.messages(), id)
 	require.Contains(t, got, plan)
-	require.Contains(t, got, strings.Replace(child, `{"type":"session","sessionId":"s"}`, "", 1))
+	require.Contains(t, got, strings.Replace(subagent, `{"type":"session","sessionId":"s"}`, "", 1))
 	require.NotContains(t, got, future, "the agent knows the first client only")
 	require.Empty(t, slices.DeleteFunc(got, func(u string) bool {
 		return !slices.Contains([]string{compaction, notice, summary, planUpdate}, u)

@@ -73,7 +73,7 @@ var textMember = []byte(`"text":"`)
 func (j *joiner) start(u Update) {
 	*j = joiner{maxCount: j.maxCount, maxBytes: j.maxBytes, first: u, count: 1}
 	switch u.Kind {
-	case AgentMessageChunk, AgentThoughtChunk, ChildUpdate:
+	case AgentMessageChunk, AgentThoughtChunk, SubagentEvent:
 	default:
 		return
 	}
@@ -130,7 +130,7 @@ func (j *joiner) result() Update {
 // Unicode and unknown members are rejected.
 func isPlainText(u Update) bool {
 	var chunk struct {
-		SessionID *string `json:"sessionId"` // of a child
+		SessionID *string `json:"sessionId"` // of a subagent
 		Update    struct {
 			Kind    Kind `json:"sessionUpdate"`
 			Content struct {

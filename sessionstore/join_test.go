@@ -40,7 +40,7 @@ func piece(kind, around, text string) update {
 	return sessionstore.StoredUpdate([]byte(`{"update":{"sessionUpdate":"` + kind + `",` + around + `"content":{"type":"text","text":"` + text + `"}}}`))
 }
 
-var inChild = sessionstore.InChild
+var ofSubagent = sessionstore.OfSubagent
 
 // Clause A27.
 func TestJoined(t *testing.T) {
@@ -58,8 +58,8 @@ func TestJoined(t *testing.T) {
 		"other order":           {odd(`{"update":{"content":{"text":"a","type":"text"},"sessionUpdate":"agent_message_chunk"}}`), []update{parse(`{"update":{"content":{"text":"aa","type":"text"},"sessionUpdate":"agent_message_chunk"}}`)}},
 		"escapes":               {[]update{piece(agent, "", `a\"\\`), piece(agent, "", `\\\"b\u00e9`)}, []update{piece(agent, "", `a\"\\\\\"b\u00e9`)}},
 		"looks like the end":    {[]update{one, piece(agent, "", `x\"}}}`)}, []update{piece(agent, "", `one x\"}}}`)}},
-		"of a child":            {[]update{inChild("sub_a", one), inChild("sub_a", two), inChild("sub_b", two), two}, []update{inChild("sub_a", piece(agent, "", "one two")), inChild("sub_b", two), two}},
-		"other things of one":   {[]update{inChild("sub_a", piece("plan", "", "a")), inChild("sub_a", piece("plan", "", "b"))}, nil},
+		"of a subagent":         {[]update{ofSubagent("sub_a", one), ofSubagent("sub_a", two), ofSubagent("sub_b", two), two}, []update{ofSubagent("sub_a", piece(agent, "", "one two")), ofSubagent("sub_b", two), two}},
+		"other things of one":   {[]update{ofSubagent("sub_a", piece("plan", "", "a")), ofSubagent("sub_a", piece("plan", "", "b"))}, nil},
 		"same message":          {[]update{piece(agent, `"messageId":"m",`, "a"), piece(agent, `"messageId":"m",`, "b")}, []update{piece(agent, `"messageId":"m",`, "ab")}},
 		"other message":         {[]update{piece(agent, `"messageId":"m",`, "a"), piece(agent, `"messageId":"n",`, "b"), one}, nil},
 		"other kind":            {[]update{one, piece("agent_thought_chunk", "", "b"), two}, nil},

@@ -226,12 +226,12 @@ var roles = map[Kind]Role{UserMessageChunk: RoleUser, AgentMessageChunk: RoleAge
 	AgentThoughtChunk: RoleThought, ToolCall: RoleTool, ToolCallUpdate: RoleTool}
 
 // said returns the searchable text of an update, and the id of the message that it belongs to. For
-// a tool call the text is the title, and name that of the tool. What children say counts as the
+// a tool call the text is the title, and name that of the tool. What subagents say counts as the
 // session's.
 func said(u Update) (role Role, message, text, name string) {
-	if child, of, ok := u.Child(); ok {
+	if subagent, of, ok := u.Subagent(); ok {
 		role, message, text, name = said(of)
-		return role, child + " " + message, text, name
+		return role, subagent + " " + message, text, name
 	}
 	role = roles[u.Kind]
 	if u.Kind == ToolCallUpdate && !bytes.Contains(u.Raw, []byte(`"title"`)) {

@@ -47,8 +47,8 @@ func ParseUpdate(raw json.RawMessage) (Update, error) {
 // the JSON again. The kind is "" for JSON that [ParseUpdate] does not accept.
 func StoredUpdate(raw json.RawMessage) Update {
 	kind, ok := leadingKind(raw)
-	if _, _, isChild := cutChild(raw); isChild {
-		kind = ChildUpdate
+	if _, _, isSubagent := cutSubagent(raw); isSubagent {
+		kind = SubagentEvent
 	} else if !ok {
 		kind, _ = decodeKind(raw)
 	}

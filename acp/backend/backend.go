@@ -114,17 +114,17 @@ type Confined interface {
 	SandboxText() string
 }
 
-// Parent is implemented by a [Session] that may have child sessions, such as those of subagents.
-// Each has a key, which begins with [sessionstore.ChildPrefix]. The backend sends its updates as
-// those of the session, made with [sessionstore.InChild], and its requests with Host.For. In
-// updates and requests, the keys stand for the ids of the children, and [sessionstore.ParentKey]
-// for that of the session; the adapter replaces them.
+// Parent is implemented by a [Session] that may have subagents. Each has a key, which begins
+// with [sessionstore.SubagentPrefix]. The backend sends its updates as those of the session, made
+// with [sessionstore.OfSubagent], and its requests with Host.For. In updates and requests, the keys
+// stand for the ids of the subagents, and [sessionstore.ParentKey] for that of the session; the
+// adapter replaces them.
 type Parent interface {
-	// CancelChild passes on the client's session/cancel for a child, if the child may be cancelled.
+	// CancelSubagent passes on the client's session/cancel for a subagent that may be cancelled.
 	// It must not block.
-	CancelChild(key string, params Raw)
-	// HasChild reports whether the session has this child now. Others may be in its history.
-	HasChild(key string) bool
+	CancelSubagent(key string, params Raw)
+	// HasSubagent reports whether the session has this subagent now. Others may be in its history.
+	HasSubagent(key string) bool
 }
 
 // Info describes a backend.
@@ -302,10 +302,10 @@ type Client interface {
 
 // Sender says for whom a backend sends messages, and what they were.
 type Sender struct {
-	// Child is the key of a child session, "" for the session itself. Paths in messages of a child
+	// Subagent is the key of a subagent, "" for the session itself. Paths in messages of a subagent
 	// must also be in Roots. See [Parent].
-	Child string
-	Roots workspace.Roots
+	Subagent string
+	Roots    workspace.Roots
 	// Made are the params as the agent made them, about which rules decide, if they are passed on
 	// in another form because of the agent's sandbox.
 	Made Raw

@@ -80,15 +80,15 @@ func ChunkText(u Update) string {
 	return strictjson.FindText(u.Body(), "content", "text")
 }
 
-// LostChild returns an update of a session, or of its child parent unless that is "": nothing is
-// known any more of what the child with the given key does, and nothing can be done to it.
-func LostChild(parent, key string) Update {
+// LostSubagent returns an update of a session, or of its subagent parent unless that is "": nothing
+// is known any more of what the subagent with the given key does, and nothing can be done to it.
+func LostSubagent(parent, key string) Update {
 	u := NewUpdate(map[string]any{"sessionUpdate": sessionstore.SubagentUpdate,
 		"sessionId": key, "state": nil, "capabilities": nil})
 	if parent == "" {
 		return u
 	}
-	return sessionstore.InChild(parent, u)
+	return sessionstore.OfSubagent(parent, u)
 }
 
 // FoundMeta returns the _meta of an entry of mcpServers that a file in a root configures as a stdio

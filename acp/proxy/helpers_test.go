@@ -280,10 +280,10 @@ func (h host) Replay(ctx context.Context, u backend.Update) error {
 }
 
 func (h host) For(from backend.Sender) backend.Client {
-	if from.Child == "" {
+	if from.Subagent == "" {
 		return h
 	}
-	return subagent{h, from.Child + " in " + from.Roots.String()}
+	return subagent{h, from.Subagent + " in " + from.Roots.String()}
 }
 
 // subagent is a host as the client of a subagent.

@@ -26,7 +26,7 @@ type subagent struct {
 	session *childSession
 	parent  *subagent // nil for the root
 	id      string    // the agent's
-	key     string    // ours, "" for the root; see sessionstore.InChild
+	key     string    // ours, "" for the root; see sessionstore.OfSubagent
 
 	// cwd and dirs are where it works, as far as the agent has said so and the session's folders
 	// allow it. Nil ones are those of the parent. They are used only on the read loop.
@@ -77,7 +77,7 @@ var (
 func subagentKey(session, id string) string {
 	sum := sha256.Sum256([]byte(session + "\x00" + id))
 	text := base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15])
-	return sessionstore.ChildPrefix + strings.ToLower(text)
+	return sessionstore.SubagentPrefix + strings.ToLower(text)
 }
 
 // subagentUpdate announces a subagent, or changes what is known of it.
@@ -93,13 +93,13 @@ type subagentUpdate struct {
 func (b *bridge) handleSubagentUpdate(
 	ctx context.Context, cs *childSession, from *subagent, u backend.Update,
 ) error {
-	inChild := sessionstore.InChild(from.key, u)
-	switch cs.takeUpdate(inChild) {
+	event := sessionstore.OfSubagent(from.key, u)
+	switch cs.takeUpdate(event) {
 	case live:
 		b.hints.noteDenial(cs.child, u)
-		return b.host.Update(ctx, inChild)
+		return b.host.Update(ctx, event)
 	case replaying:
-		return b.host.Replay(ctx, inChild)
+		return b.host.Replay(ctx, event)
 	}
 	return nil
 }
@@ -254,12 +254,12 @@ func (sub *subagent) roots(s *setup) workspace.Roots {
 // client returns the client for a message of the subagent. made are its params as the agent made
 // them.
 func (sub *subagent) client(s *setup, made backend.Raw) backend.Client {
-	return s.host.For(backend.Sender{Child: sub.key, Roots: sub.roots(s), Made: made})
+	return s.host.For(backend.Sender{Subagent: sub.key, Roots: sub.roots(s), Made: made})
 }
 
-// CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
-// the subagent.
-func (b *bridge) CancelChild(key string, params backend.Raw) {
+// CancelSubagent implements [backend.Parent]: it passes session/cancel on if the agent allows that
+// for the subagent.
+func (b *bridge) CancelSubagent(key string, params backend.Raw) {
 	sub := b.subagent(key)
 	if sub == nil || !sub.cancellable.Load() {
 		b.proxy.log.Debug("the agent does not let the client cancel this subagent")
@@ -268,8 +268,8 @@ func (b *bridge) CancelChild(key string, params backend.Raw) {
 	sub.session.child.Cancel(withSessionID(params, backend.Encode(sub.id)))
 }
 
-// HasChild implements [backend.Parent].
-func (b *bridge) HasChild(key string) bool { return b.subagent(key) != nil }
+// HasSubagent implements [backend.Parent].
+func (b *bridge) HasSubagent(key string) bool { return b.subagent(key) != nil }
 
 // subagent returns the subagent with a key of the running child session, or nil.
 func (b *bridge) subagent(key string) *subagent {
@@ -289,7 +289,7 @@ func (b *bridge) loseSubagents(ctx context.Context, of *childSession) {
 		if !sub.running.Load() && !sub.cancellable.Load() {
 			continue
 		}
-		if err := b.host.Update(ctx, backend.LostChild(sub.parent.key, sub.key)); err != nil {
+		if err := b.host.Update(ctx, backend.LostSubagent(sub.parent.key, sub.key)); err != nil {
 			b.proxy.log.Debug("the end of a subagent was not sent", "error", err)
 		}
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// subagentClient is a client that notes what it is sent about sessions and their children. It calls
-// sessions P and children C1, C2 and so on, in the order in which it has seen them.
+// subagentClient is a client that notes what it is sent about sessions and their subagents. It
+// calls sessions P and subagents C1, C2 and so on, in the order in which it has seen them.
 type subagentClient struct {
 	*testClient
 	t     *testing.T
@@ -31,7 +31,7 @@ type subagentClient struct {
 	seen  chan string
 }
 
-var childIDs = regexp.MustCompile(`sess_[A-Z0-9]+(\.sub_[a-z0-9]+)?`)
+var subagentIDs = regexp.MustCompile(`sess_[A-Z0-9]+(\.sub_[a-z0-9]+)?`)
 
 // subagents connects a client with capabilities to an agent that follows a script.
 func subagents(
@@ -74,7 +74,7 @@ var questionIDs = regexp.MustCompile(`"_meta":\{"acp-agent":\{"question":"[^"]*"
 // named returns JSON with names in the place of ids. It is called for one message at a time.
 func (v *subagentClient) named(raw []byte) string {
 	raw = questionIDs.ReplaceAll(raw, nil)
-	return childIDs.ReplaceAllStringFunc(string(raw), func(id string) string {
+	return subagentIDs.ReplaceAllStringFunc(string(raw), func(id string) string {
 		if !strings.Contains(id, ".") {
 			return "P"
 		}
@@ -111,7 +111,7 @@ func say(id, update string) string {
 		`"update":%s}}`+"\n", id, update)
 }
 
-// announce returns the line of a script that announces a child.
+// announce returns the line of a script that announces a subagent.
 func announce(parent, id, members string) string {
 	return say(parent, `{"sessionUpdate":"subagent_update","sessionId":"`+id+`"`+members+`}`)
 }
@@ -133,7 +133,7 @@ func family(t *testing.T) (script string, seen []string) {
 	return string(archive.Files[0].Data), strings.Split(strings.TrimSpace(string(archive.Files[1].Data)), "\n")
 }
 
-// Clause A36. What children do reaches the client in order, under ids of ours, in the turn and
+// Clause A36. What subagents do reaches the client in order, under ids of ours, in the turn and
 // after it; a cancel of theirs reaches the agent.
 func TestSubagents(t *testing.T) {
 	store := memstore.New(t)
@@ -149,7 +149,7 @@ func TestSubagents(t *testing.T) {
 	require.Equal(t, []string{`{"sessionId":"P","update":{"sessionUpdate":"subagent_update",` +
 		`"sessionId":"C1","state":{"state":"idle","stopReason":"cancelled"}}}`}, v.next(1))
 
-	t.Run("nothing else can be done to a child", func(t *testing.T) {
+	t.Run("nothing else can be done to a subagent", func(t *testing.T) {
 		for _, method := range []string{"session/prompt", "session/set_mode", "session/load",
 			"session/resume", "session/fork", "_x/do"} {
 			params := fmt.Sprintf(`{"sessionId":%q,"cwd":"/","mcpServers":[],"prompt":[],`+
@@ -170,7 +170,7 @@ func TestSubagents(t *testing.T) {
 }
 
 // Clause A36. A load in another process shows the same under the same ids. Nothing is known any
-// more of a child that was working.
+// more of a subagent that was working.
 func TestSubagentsAfterLoad(t *testing.T) {
 	store, roots := memstore.New(t), roots(t, 0)
 	script, seen := family(t)
@@ -275,7 +275,7 @@ func TestSubagentsStayInTheSessionsFolders(t *testing.T) {
 const loads = "await initialize\n" + `answer initialize {"protocolVersion":1,"agentCapabilities":` +
 	`{"loadSession":true,"sessionCapabilities":{"close":{}}}}` + "\n"
 
-// replays are the lines of a script in which the agent replays a conversation with a child.
+// replays are the lines of a script in which the agent replays a conversation with a subagent.
 func replays() string {
 	return say("child-1", `{"sessionUpdate":"user_message_chunk","content":{"type":"text",`+
 		`"text":"go"}}`) + announce("child-1", "kid", `,"state":{"state":"running"}`) +
@@ -283,8 +283,8 @@ func replays() string {
 		announce("child-1", "kid", `,"state":{"state":"idle"}`)
 }
 
-// Clauses A36 and P7. What the agent replays of children is stored like the rest, and later shown
-// under the same ids. Children of a replay that is not shown are known too.
+// Clauses A36 and P7. What the agent replays of subagents is stored like the rest, and later shown
+// under the same ids. Subagents of a replay that is not shown are known too.
 func TestSubagentsInTheAgentsReplay(t *testing.T) {
 	store, roots := memstore.New(t), roots(t, 0)
 	v := subagents(t, store, loads+opened+closed, declared)
@@ -328,8 +328,8 @@ func TestSubagentsInTheAgentsReplay(t *testing.T) {
 	require.Equal(t, kid, resumed.idOf("C1"))
 }
 
-// Clause A36. An agent cannot move a child to another session, or take the id of one, and a session
-// has a limited number of children.
+// Clause A36. An agent cannot move a subagent to another session, or take the id of one, and a
+// session has a limited number of subagents.
 func TestAnnouncementsThatAreRefused(t *testing.T) {
 	second := openedAgain
 	b := initialized(t, capable+opened+second+"await session/prompt\n"+
@@ -362,7 +362,7 @@ func TestAnnouncementsThatAreRefused(t *testing.T) {
 	b.client.silent()
 }
 
-// Clause A36. After a crash nothing is known any more of a child that was working.
+// Clause A36. After a crash nothing is known any more of a subagent that was working.
 func TestSubagentsAfterACrash(t *testing.T) {
 	v := subagents(t, memstore.New(t), plain+opened+"await session/prompt\n"+
 		announce("child-1", "kid", `,"state":{"state":"running"}`)+
@@ -374,8 +374,8 @@ func TestSubagentsAfterACrash(t *testing.T) {
 	v.next(3)
 	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
 	require.Error(t, err)
-	lost := func(parent, child string) string {
-		return `{"sessionId":"` + parent + `","update":{"capabilities":null,"sessionId":"` + child +
+	lost := func(parent, subagent string) string {
+		return `{"sessionId":"` + parent + `","update":{"capabilities":null,"sessionId":"` + subagent +
 			`","sessionUpdate":"subagent_update","state":null}}`
 	}
 	require.ElementsMatch(t, []string{lost("P", "C1"), lost("C1", "C2")}, v.next(2))

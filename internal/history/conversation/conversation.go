@@ -152,7 +152,7 @@ func newReader(key string, family map[string]*Reader) *Reader {
 // Outside notes an update before or behind the part. It makes no entry, but says more of the calls
 // in the part, and of the subagents that have no entry yet.
 func (r *Reader) Outside(stored sessionstore.Update) {
-	if key, of, ok := stored.Child(); ok {
+	if key, of, ok := stored.Subagent(); ok {
 		r.subagent(key).Outside(of)
 		return
 	}
@@ -262,11 +262,11 @@ func (u Update) Message() string {
 
 // Add adds what an update says. An update that cannot be read says nothing.
 func (r *Reader) Add(stored sessionstore.Update) {
-	if key, of, ok := stored.Child(); ok {
-		child := r.subagent(key)
-		r.headless = r.headless || !child.stood
-		r.stand(child)
-		child.Add(of)
+	if key, of, ok := stored.Subagent(); ok {
+		sub := r.subagent(key)
+		r.headless = r.headless || !sub.stood
+		r.stand(sub)
+		sub.Add(of)
 		return
 	}
 	u, ok := read(stored)
@@ -312,7 +312,7 @@ func (r *Reader) Add(stored sessionstore.Update) {
 	case "compaction_update", "compaction_summary_chunk":
 		r.compact(u)
 	case sessionstore.SubagentUpdate:
-		if sessionstore.IsChildKey(u.SessionID) {
+		if sessionstore.IsSubagentKey(u.SessionID) {
 			r.stand(r.describe(u))
 		}
 	case "session_message":
@@ -545,20 +545,20 @@ func (r *Reader) subagent(key string) *Reader {
 }
 
 // stand gives a subagent its entry here, unless it has one.
-func (r *Reader) stand(child *Reader) {
-	if !child.stood {
-		child.stood = true
-		r.append(Entry{Kind: SubagentWork, Subagent: &child.shown})
+func (r *Reader) stand(sub *Reader) {
+	if !sub.stood {
+		sub.stood = true
+		r.append(Entry{Kind: SubagentWork, Subagent: &sub.shown})
 	}
 }
 
 // describe notes what an update says about a subagent.
 func (r *Reader) describe(u Update) *Reader {
-	child := r.subagent(u.SessionID)
-	about := &child.shown
+	sub := r.subagent(u.SessionID)
+	about := &sub.shown
 	about.Title = cmp.Or(text.Line(text.Plain(u.Title), 1000), about.Title)
 	about.Description = cmp.Or(text.Line(text.Plain(u.Description), 1000), about.Description)
-	return child
+	return sub
 }
 
 // asked adds the message that a subagent was sent. The sender's view of the message is left out.

@@ -300,14 +300,14 @@ func TestEndsOfTurns(t *testing.T) {
 	require.Equal(t, []string{"prompt: one", "note: (The turn failed: 429)", "prompt: two", "prompt: three"}, all)
 }
 
-// withFamily yields updates, each of a child whose key is before it, or of the session.
+// withFamily yields updates, each of a subagent whose key is before it, or of the session.
 func withFamily(t *testing.T, updates ...[2]string) iter.Seq2[sessionstore.Update, error] {
 	return func(yield func(sessionstore.Update, error) bool) {
 		for _, u := range updates {
 			parsed, err := sessionstore.ParseUpdate(json.RawMessage(`{"update":` + u[1] + `}`))
 			require.NoError(t, err)
 			if u[0] != "" {
-				parsed = sessionstore.InChild(u[0], parsed)
+				parsed = sessionstore.OfSubagent(u[0], parsed)
 			}
 			if !yield(parsed, nil) {
 				return

@@ -170,8 +170,8 @@ func played(t *testing.T, lines []rawrpc.Line, declares bool) (written, shown []
 			}
 		case line.FromAgent && m.Method == "session/update" && !needs[p.Update.SessionUpdate] &&
 			p.Update.SessionUpdate != "user_message_chunk" && !answer.Match(p.Update.Content):
-			ofChild := regexp.MustCompile(regexp.QuoteMeta(session) + `\.[a-z0-9_.-]+`)
-			shown = append(shown, strings.ReplaceAll(ofChild.ReplaceAllString(line.Text, "child-1"), session, "$session"))
+			ofSubagent := regexp.MustCompile(regexp.QuoteMeta(session) + `\.[a-z0-9_.-]+`)
+			shown = append(shown, strings.ReplaceAll(ofSubagent.ReplaceAllString(line.Text, "child-1"), session, "$session"))
 		}
 	}
 	return written, shown

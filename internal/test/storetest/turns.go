@@ -117,8 +117,8 @@ func keptUpdates(t *testing.T, s store) {
 		parse(`{"update":{"sessionUpdate":"plan","entries":[],"entries":["twice"]}}`),
 		parse(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\ud800"}}}`),
 	}
-	ofChildren := []update{sessionstore.InChild("sub_a", mode("fast")), say("a"),
-		sessionstore.InChild("sub_a", say("b")), sessionstore.InChild("sub_b", title)}
+	ofSubagents := []update{sessionstore.OfSubagent("sub_a", mode("fast")), say("a"),
+		sessionstore.OfSubagent("sub_a", say("b")), sessionstore.OfSubagent("sub_b", title)}
 	for name, c := range map[string]struct{ given, kept, states []update }{
 		"the latest state of each kind": {
 			given: []update{of("usage_update", `,"used":1`), say("a"), mode("ask"), of("usage_update", `,"used":2`),
@@ -133,8 +133,8 @@ func keptUpdates(t *testing.T, s store) {
 			given: []update{say("a"), title, notice, of("prompt_suggestions_update", `,"suggestions":[]`), say("b")},
 			kept:  []update{say("a"), say("b")},
 		},
-		"those of children as events of the session": {
-			given: append([]update{sessionstore.InChild("sub_a", notice)}, ofChildren...), kept: ofChildren,
+		"those of subagents as events of the session": {
+			given: append([]update{sessionstore.OfSubagent("sub_a", notice)}, ofSubagents...), kept: ofSubagents,
 		},
 	} {
 		lease := Create(t, s, name)

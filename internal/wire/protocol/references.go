@@ -9,7 +9,7 @@ import (
 )
 
 // MapUpdateReferences returns the update in params of session/update with the ids of other sessions
-// in it replaced: the child that subagent_update is about, the sender and recipient of
+// in it replaced: the subagent that subagent_update is about, the sender and recipient of
 // session_message, and the sessions that a tool call shows. kind is the update's.
 func MapUpdateReferences(
 	kind string, params json.RawMessage, replace func(id string) string,

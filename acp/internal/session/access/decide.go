@@ -91,7 +91,7 @@ func (Refuse) ofMessage()      {}
 func (a *Access) DecideMessage(ctx context.Context, m Message) MessageDecision {
 	if err := a.checkPaths(ctx, m); err != nil {
 		_, isOutside := errors.AsType[*workspace.OutsideError](err)
-		if isOutside && m.CanAsk && m.Method == protocol.ReadTextFile && m.From.Child == "" &&
+		if isOutside && m.CanAsk && m.Method == protocol.ReadTextFile && m.From.Subagent == "" &&
 			!m.From.Decided {
 			return ReadOutside{err}
 		}
@@ -141,7 +141,7 @@ func (q Question) IsRuled() bool { return q.CanAsk && !q.From.Decided && !q.IsFo
 
 // DecideQuestion returns the verdict of the rules about a question. If its effect is to ask, the
 // user may choose a rule. If it is zero, they are asked, and may choose none. The error is that the
-// folders of a child cannot be opened.
+// folders of a subagent cannot be opened.
 func (a *Access) DecideQuestion(ctx context.Context, q Question) (permission.Verdict, error) {
 	none := permission.Verdict{}
 	err := a.inRoots(ctx, q.From, func(*workspace.Workspace) error { return nil })

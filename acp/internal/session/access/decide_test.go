@@ -83,7 +83,7 @@ var (
 // Clauses P4, R2, R5.
 func TestDecideMessage(t *testing.T) {
 	root := dirtest.New(t, "file", "", "denied", "", "asked", "")
-	child, out := dirtest.New(t), filepath.Join(dirtest.New(t, "x", ""), "x")
+	subagent, out := dirtest.New(t), filepath.Join(dirtest.New(t, "x", ""), "x")
 	file, denied, asked := root+"/file", root+"/denied", root+"/asked"
 	of := func(from backend.Sender, m Message) Message {
 		m.From = from
@@ -93,8 +93,8 @@ func TestDecideMessage(t *testing.T) {
 		m.CanAsk = false
 		return m
 	}
-	decided, ofChild := backend.Sender{Decided: true}, backend.Sender{Child: "c"}
-	elsewhere := backend.Sender{Child: "c", Roots: rootsOf(t, child)}
+	decided, ofSubagent := backend.Sender{Decided: true}, backend.Sender{Subagent: "c"}
+	elsewhere := backend.Sender{Subagent: "c", Roots: rootsOf(t, subagent)}
 	sandboxed := backend.Sender{Made: does(protocol.ReadTextFile, "path", denied).Params}
 	const read, write, run = protocol.ReadTextFile, protocol.WriteTextFile, protocol.TerminalCreate
 	for name, c := range map[string]struct {
@@ -102,30 +102,30 @@ func TestDecideMessage(t *testing.T) {
 		message Message
 		want    MessageDecision // of this type
 	}{
-		"no rules":              {none, does(read, "path", file), Pass{}},
-		"a file without rules":  {some, does(read, "path", file), Pass{}},
-		"about something else":  {some, does("_x", "path", denied), Pass{}},
-		"a denied file":         {some, does(read, "path", denied), Refuse{}},
-		"of a child":            {some, of(ofChild, does(read, "path", denied)), Refuse{}},
-		"an asked-about file":   {some, does(read, "path", asked), Confirm{}},
-		"nobody can be asked":   {some, late(does(read, "path", asked)), Refuse{}},
-		"the backend has asked": {some, of(decided, does(read, "path", denied)), Pass{}},
-		"as the agent made it":  {some, of(sandboxed, does(read, "path", file)), Refuse{}},
-		"fs, denied to read":    {some, does("fs/x", "path", denied), Refuse{}},
-		"fs, asked about":       {some, does("fs/x", "path", asked), Confirm{}},
-		"fs, other file":        {some, does("fs/x", "path", file), Pass{}},
-		"a denied command":      {some, does(run, "command", "touch x"), Refuse{}},
-		"any command":           {all, does(run, "command", "ls"), Refuse{}},
-		"no command":            {all, does(run, "command", ""), Refuse{}},
-		"no file is a command":  {all, does(write, "path", file), Pass{}},
-		"another spelling":      {all, does(run, "Command", "ls"), Refuse{}},
-		"unreadable rules":      {wrong, does(read, "path", file), Refuse{}},
-		"outside":               {none, does(read, "path", out), ReadOutside{}},
-		"outside, too early":    {none, late(does(read, "path", out)), Refuse{}},
-		"outside, of a child":   {none, of(ofChild, does(read, "path", out)), Refuse{}},
-		"outside, decided":      {none, of(decided, does(read, "path", out)), Refuse{}},
-		"outside the child":     {none, of(elsewhere, does(read, "path", file)), Refuse{}},
-		"a write outside":       {none, does(write, "path", out), Refuse{}},
+		"no rules":               {none, does(read, "path", file), Pass{}},
+		"a file without rules":   {some, does(read, "path", file), Pass{}},
+		"about something else":   {some, does("_x", "path", denied), Pass{}},
+		"a denied file":          {some, does(read, "path", denied), Refuse{}},
+		"of a subagent":          {some, of(ofSubagent, does(read, "path", denied)), Refuse{}},
+		"an asked-about file":    {some, does(read, "path", asked), Confirm{}},
+		"nobody can be asked":    {some, late(does(read, "path", asked)), Refuse{}},
+		"the backend has asked":  {some, of(decided, does(read, "path", denied)), Pass{}},
+		"as the agent made it":   {some, of(sandboxed, does(read, "path", file)), Refuse{}},
+		"fs, denied to read":     {some, does("fs/x", "path", denied), Refuse{}},
+		"fs, asked about":        {some, does("fs/x", "path", asked), Confirm{}},
+		"fs, other file":         {some, does("fs/x", "path", file), Pass{}},
+		"a denied command":       {some, does(run, "command", "touch x"), Refuse{}},
+		"any command":            {all, does(run, "command", "ls"), Refuse{}},
+		"no command":             {all, does(run, "command", ""), Refuse{}},
+		"no file is a command":   {all, does(write, "path", file), Pass{}},
+		"another spelling":       {all, does(run, "Command", "ls"), Refuse{}},
+		"unreadable rules":       {wrong, does(read, "path", file), Refuse{}},
+		"outside":                {none, does(read, "path", out), ReadOutside{}},
+		"outside, too early":     {none, late(does(read, "path", out)), Refuse{}},
+		"outside, of a subagent": {none, of(ofSubagent, does(read, "path", out)), Refuse{}},
+		"outside, decided":       {none, of(decided, does(read, "path", out)), Refuse{}},
+		"outside the subagent":   {none, of(elsewhere, does(read, "path", file)), Refuse{}},
+		"a write outside":        {none, does(write, "path", out), Refuse{}},
 	} {
 		a := newAccess(t, c.rules, workspace.Options{}, rootsOf(t, root))
 		got := a.DecideMessage(t.Context(), c.message)
@@ -171,9 +171,9 @@ func TestDecideQuestion(t *testing.T) {
 		}
 		require.Equal(t, c.want, got, name)
 	}
-	runs.From = backend.Sender{Child: "c", Roots: rootsOf(t, filepath.Join(t.TempDir(), "gone"))}
+	runs.From = backend.Sender{Subagent: "c", Roots: rootsOf(t, filepath.Join(t.TempDir(), "gone"))}
 	_, err := newAccess(t, some, workspace.Options{}, at).DecideQuestion(t.Context(), runs)
-	require.Error(t, err, "the folders of a child")
+	require.Error(t, err, "the folders of a subagent")
 }
 
 // A rule allows nothing more in a turn that ended while disks were read.

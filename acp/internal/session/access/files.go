@@ -129,8 +129,9 @@ func (a *Access) Serves(method string) bool {
 // Serve answers a request for a file of a restricted backend in place of the client. A client opens
 // a path by its name after it was checked, and in this moment a restricted process can let the path
 // lead elsewhere. Here the file is read or written by handle, and the rules hold for the one that
-// is opened: a rule that asks was answered for the files in passed only. A child session's request
-// is answered from the session's roots too: the child's own would have to be opened by their paths.
+// is opened: a rule that asks was answered for the files in passed only. A subagent's request
+// is answered from the session's roots too: the subagent's own would have to be opened by their
+// paths.
 func (a *Access) Serve(
 	ctx context.Context, method string, params backend.Raw, passed permission.Action,
 ) (backend.Raw, error) {

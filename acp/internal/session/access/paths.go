@@ -16,10 +16,10 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// checkPaths rejects a message whose paths are not in the session's roots, or the child's.
+// checkPaths rejects a message whose paths are not in the session's roots, or the subagent's.
 func (a *Access) checkPaths(ctx context.Context, m Message) error {
 	err := CheckPaths(a.Guarded, m.Method, m.Params)
-	if err != nil || m.From.Child == "" {
+	if err != nil || m.From.Subagent == "" {
 		return err
 	}
 	return a.inRoots(ctx, m.From, func(w *workspace.Workspace) error {
@@ -27,12 +27,12 @@ func (a *Access) checkPaths(ctx context.Context, m Message) error {
 	})
 }
 
-// inRoots calls do with the sender's roots. Those of a child that works in other roots than the
-// session are open only meanwhile, because the child may replace them.
+// inRoots calls do with the sender's roots. Those of a subagent that works in other roots than the
+// session are open only meanwhile, because the subagent may replace them.
 func (a *Access) inRoots(
 	ctx context.Context, from backend.Sender, do func(w *workspace.Workspace) error,
 ) error {
-	if from.Child == "" || from.Roots.IsZero() || from.Roots.Equal(a.Roots.Roots()) {
+	if from.Subagent == "" || from.Roots.IsZero() || from.Roots.Equal(a.Roots.Roots()) {
 		return do(a.Roots)
 	}
 	known := a.Roots.Opened()

@@ -1,8 +1,8 @@
-// Package address says which session, or which child of a session, a message is about.
+// Package address says which session, or which subagent of a session, a message is about.
 //
-// A child session, such as the session of a subagent, is part of the session that it belongs to: it
-// has no queue, no lease and no row in the store. The client knows it by the session's id with the
-// child's key behind it. The agent, and the history, have the key in place of the id.
+// A subagent is part of the session that it belongs to: it has no queue, no lease and no row in the
+// store. The client knows it by the session's id with the subagent's key behind it. The agent, and
+// the history, have the key in place of the id.
 package address
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Address names a session, or a child of one, to the client.
+// Address names a session, or a subagent of one, to the client.
 type Address struct {
 	ID   sessionstore.ID // the client's
 	text string          // the ID in JSON
@@ -27,49 +27,49 @@ func New(id sessionstore.ID) Address {
 	return Address{id, string(strictjson.Text(string(id)))}
 }
 
-// Child returns the address of the session's child with a key.
-func (a Address) Child(key string) Address {
+// Subagent returns the address of the session's subagent with a key.
+func (a Address) Subagent(key string) Address {
 	return New(a.ID + "." + sessionstore.ID(key))
 }
 
-// Split returns the session that an id names, and the key of its child if the id is of a child.
-func Split(id sessionstore.ID) (session sessionstore.ID, key string, isChild bool) {
-	at := strings.LastIndex(string(id), "."+sessionstore.ChildPrefix)
-	if at < 0 || !sessionstore.IsChildKey(string(id[at+1:])) {
+// Split returns the session that an id names, and the key of its subagent if it is of one.
+func Split(id sessionstore.ID) (session sessionstore.ID, key string, isSubagent bool) {
+	at := strings.LastIndex(string(id), "."+sessionstore.SubagentPrefix)
+	if at < 0 || !sessionstore.IsSubagentKey(string(id[at+1:])) {
 		return id, "", false
 	}
 	return id[:at], string(id[at+1:]), true
 }
 
-// NamesChild reports whether the message with these params is about a child.
-func NamesChild(params backend.Raw) bool {
-	if !bytes.Contains(params, []byte("."+sessionstore.ChildPrefix)) {
+// NamesSubagent reports whether the message with these params is about a subagent.
+func NamesSubagent(params backend.Raw) bool {
+	if !bytes.Contains(params, []byte("."+sessionstore.SubagentPrefix)) {
 		return false
 	}
 	_, _, ok := Split(sessionstore.ID(strictjson.FindText(params, protocol.SessionID)))
 	return ok
 }
 
-// External returns the id that the client has for the key of one of the session's children. It
+// External returns the id that the client has for the key of one of the session's subagents. It
 // returns other texts unchanged.
 func (a Address) External(text string) string {
 	switch {
-	case !sessionstore.IsChildKey(text):
+	case !sessionstore.IsSubagentKey(text):
 		return text
 	case text == sessionstore.ParentKey:
 		return string(a.ID)
 	}
-	return string(a.Child(text).ID)
+	return string(a.Subagent(text).ID)
 }
 
-// Update returns the params that tell the client an update of the session or of a child.
+// Update returns the params that tell the client an update of the session or of a subagent.
 func (a Address) Update(u backend.Update) json.RawMessage {
 	to := a
-	key, u, isChild := u.Child()
-	if isChild {
-		to = a.Child(key)
+	key, u, isSubagent := u.Subagent()
+	if isSubagent {
+		to = a.Subagent(key)
 	}
-	if bytes.Contains(u.Raw, []byte(sessionstore.ChildPrefix)) { // keys, in the place of ids
+	if bytes.Contains(u.Raw, []byte(sessionstore.SubagentPrefix)) { // keys, in the place of ids
 		u.Raw = protocol.MapUpdateReferences(string(u.Kind), u.Raw, a.External)
 	}
 	return to.On(u.Raw)

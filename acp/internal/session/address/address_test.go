@@ -11,15 +11,15 @@ import (
 )
 
 // Clause A36.
-func TestChildren(t *testing.T) {
+func TestSubagents(t *testing.T) {
 	session := address.New("s.1")
-	child := session.Child("sub_a")
-	of, key, isChild := address.Split(child.ID)
-	require.Equal(t, []any{session.ID, "sub_a", true}, []any{of, key, isChild})
-	_, _, isChild = address.Split(session.ID)
-	require.False(t, isChild)
-	require.True(t, address.NamesChild(child.On(backend.Raw(`{"path":"a"}`))))
-	require.False(t, address.NamesChild(session.On(child.On(nil))), "the last id counts")
+	subagent := session.Subagent("sub_a")
+	of, key, isSubagent := address.Split(subagent.ID)
+	require.Equal(t, []any{session.ID, "sub_a", true}, []any{of, key, isSubagent})
+	_, _, isSubagent = address.Split(session.ID)
+	require.False(t, isSubagent)
+	require.True(t, address.NamesSubagent(subagent.On(backend.Raw(`{"path":"a"}`))))
+	require.False(t, address.NamesSubagent(session.On(subagent.On(nil))), "the last id counts")
 	require.Equal(t, "other", session.External("other"))
 	require.Equal(t, string(session.ID), session.External(sessionstore.ParentKey))
 
@@ -27,5 +27,5 @@ func TestChildren(t *testing.T) {
 		`{"update":{"sessionUpdate":"subagent_update","sessionId":"sub_b"}}`))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"sessionId":"s.1.sub_a","update":{"sessionUpdate":"subagent_update",`+
-		`"sessionId":"s.1.sub_b"}}`, string(session.Update(sessionstore.InChild("sub_a", u))))
+		`"sessionId":"s.1.sub_b"}}`, string(session.Update(sessionstore.OfSubagent("sub_a", u))))
 }

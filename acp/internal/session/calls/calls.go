@@ -32,8 +32,8 @@ var tooLong = strictjson.Text("too long to be shown again")
 
 // Key identifies a tool call in a session.
 type Key struct {
-	Child string // the key of the child session that makes it, "" for the session itself
-	ID    string
+	Subagent string // the key of the subagent that makes it, "" for the session itself
+	ID       string
 }
 
 // Change returns an update that changes the tool call.
@@ -52,10 +52,10 @@ func (k Key) Announce(call json.RawMessage) sessionstore.Update {
 
 // from returns u as an update of the session that makes the call.
 func (k Key) from(u sessionstore.Update) sessionstore.Update {
-	if k.Child == "" {
+	if k.Subagent == "" {
 		return u
 	}
-	return sessionstore.InChild(k.Child, u)
+	return sessionstore.OfSubagent(k.Subagent, u)
 }
 
 // Update is what an update says about a tool call, the zero value if it is about something else.
@@ -69,9 +69,9 @@ type Update struct {
 // Ended reports whether the call has ended.
 func (u Update) Ended() bool { return u.Status == "completed" || u.Status == "failed" }
 
-// Parse reads an update of the session or of a child.
+// Parse reads an update of the session or of a subagent.
 func Parse(u sessionstore.Update) Update {
-	child, u, _ := u.Child()
+	subagent, u, _ := u.Subagent()
 	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
 		return Update{}
 	}
@@ -79,7 +79,7 @@ func Parse(u sessionstore.Update) Update {
 	if strictjson.Decode(said.shown, &said.Call) != nil {
 		return Update{}
 	}
-	said.Key = Key{child, said.ID}
+	said.Key = Key{subagent, said.ID}
 	return said
 }
 
@@ -179,17 +179,17 @@ func (c *Calls) Change(k Key, change func(*Call)) {
 	}
 }
 
-// begun is a tool call, or a child of the session Key.Child, that has begun in a history.
+// begun is a tool call, or a subagent of Key.Subagent, that has begun in a history.
 type begun struct {
 	Key
-	isChild bool // whose key is the ID
+	isSubagent bool // whose key is the ID
 }
 
-// WithEnds yields a history, and then updates that end the tool calls and children that may not
-// have ended in it, the latest first: calls fail, and nothing is known any more of a child. It does
-// not end the children that the backend has, nor their calls.
+// WithEnds yields a history, and then updates that end the tool calls and subagents that may not
+// have ended in it, the latest first: calls fail, and nothing is known any more of a subagent. It
+// does not end the subagents that the backend has, nor their calls.
 func WithEnds(
-	history iter.Seq2[sessionstore.Update, error], has func(child string) bool,
+	history iter.Seq2[sessionstore.Update, error], has func(subagent string) bool,
 ) iter.Seq2[sessionstore.Update, error] {
 	return func(yield func(sessionstore.Update, error) bool) {
 		open, count := make(map[begun]int), 0 // in which order they have begun
@@ -214,38 +214,38 @@ func WithEnds(
 	}
 }
 
-// about returns the tool call or child that u is about, and whether u says that it works or that it
-// has ended.
+// about returns the tool call or subagent that u is about, and whether u says that it works or that
+// it has ended.
 func about(u sessionstore.Update) (one begun, begins, ended bool) {
-	if child, works := workingChild(u); works {
-		return begun{child, true}, true, false
+	if subagent, works := workingSubagent(u); works {
+		return begun{subagent, true}, true, false
 	}
 	said := Parse(u)
 	begins = said.UpdateKind == sessionstore.ToolCall || said.Status != ""
 	return begun{Key: said.Key}, begins, said.Ended()
 }
 
-// workingChild returns the child that an update is about, if it says what that does or can do.
-func workingChild(u sessionstore.Update) (child Key, works bool) {
-	parent, u, _ := u.Child()
+// workingSubagent returns the subagent that an update is about, if it says what that can or does.
+func workingSubagent(u sessionstore.Update) (subagent Key, works bool) {
+	parent, u, _ := u.Subagent()
 	var said struct {
 		Key          string          `json:"sessionId"`
 		Capabilities json.RawMessage `json:"capabilities"`
 		State        json.RawMessage `json:"state"`
 	}
 	if u.Kind != sessionstore.SubagentUpdate || strictjson.Decode(u.Body(), &said) != nil {
-		return child, false
+		return subagent, false
 	}
 	given := func(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 	return Key{parent, said.Key}, given(said.Capabilities) || given(said.State)
 }
 
-// end returns the update that ends it, or the zero Update if the backend has the child.
-func (one begun) end(has func(child string) bool) (u sessionstore.Update) {
+// end returns the update that ends it, or the zero Update if the backend has the subagent.
+func (one begun) end(has func(subagent string) bool) (u sessionstore.Update) {
 	switch {
-	case one.isChild && !has(one.ID):
-		return backend.LostChild(one.Child, one.ID)
-	case !one.isChild && (one.Child == "" || !has(one.Child)):
+	case one.isSubagent && !has(one.ID):
+		return backend.LostSubagent(one.Subagent, one.ID)
+	case !one.isSubagent && (one.Subagent == "" || !has(one.Subagent)):
 		return one.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
 	}
 	return u

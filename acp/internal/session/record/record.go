@@ -26,10 +26,10 @@ type Options struct {
 	Lease sessionstore.Lease // under which the session was stored
 	// Failed is called with the error of a segment that could not be stored, and returns before
 	// another recorder is started.
-	Failed   func(error)
-	Recorder sessionstore.RecorderOptions
-	Children *ChildLimit
-	Tasks    *tasks.Group
+	Failed    func(error)
+	Recorder  sessionstore.RecorderOptions
+	Subagents *SubagentLimit
+	Tasks     *tasks.Group
 }
 
 // Record stores a session's updates with a recorder, and with another one after the store has
@@ -109,7 +109,7 @@ func (r *Record) current() *sessionstore.Recorder {
 
 // Add records u. It does not wait until that is stored.
 func (r *Record) Add(ctx context.Context, u sessionstore.Update) error {
-	if !r.options.Children.Admits(u) {
+	if !r.options.Subagents.Admits(u) {
 		return nil
 	}
 	return tasks.Insist(ctx, func(ctx context.Context) error { return r.current().Record(ctx, u) })
@@ -202,23 +202,23 @@ func (r *Record) TakeOver(
 	return store.Activate(ctx, r.lease.ID, change)
 }
 
-// ChildLimit limits how much is recorded of what the children of a session say. Unlike the updates
-// of a turn, theirs may go on without an end.
-type ChildLimit struct {
+// SubagentLimit limits how much is recorded of what the subagents of a session say. Unlike the
+// updates of a turn, theirs may go on without an end.
+type SubagentLimit struct {
 	left atomic.Int64 // bytes
 	log  *slog.Logger
 }
 
-// NewChildLimit returns a limit in bytes.
-func NewChildLimit(bytes int64, log *slog.Logger) *ChildLimit {
-	l := &ChildLimit{log: log}
+// NewSubagentLimit returns a limit in bytes.
+func NewSubagentLimit(bytes int64, log *slog.Logger) *SubagentLimit {
+	l := &SubagentLimit{log: log}
 	l.left.Store(bytes)
 	return l
 }
 
 // Admits reports whether u is recorded.
-func (l *ChildLimit) Admits(u sessionstore.Update) bool {
-	if u.Kind != sessionstore.ChildUpdate {
+func (l *SubagentLimit) Admits(u sessionstore.Update) bool {
+	if u.Kind != sessionstore.SubagentEvent {
 		return true
 	}
 	size := int64(len(u.Raw))

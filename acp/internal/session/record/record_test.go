@@ -50,7 +50,7 @@ func TestRestart(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			failed = err
 		},
-		Children: record.NewChildLimit(0, log), Tasks: tasks.NewGroup(log),
+		Subagents: record.NewSubagentLimit(0, log), Tasks: tasks.NewGroup(log),
 	})
 	require.NoError(t, r.Add(t.Context(), backend.Text("lost")))
 	require.ErrorIs(t, r.Flush(t.Context()), full)
@@ -58,7 +58,7 @@ func TestRestart(t *testing.T) {
 	r.Restart(t.Context())
 	require.ErrorIs(t, failed, full, "it ends no turn that begins now")
 	for range 2 {
-		tooMuch := sessionstore.InChild("sub-1", backend.Text("too much"))
+		tooMuch := sessionstore.OfSubagent("sub-1", backend.Text("too much"))
 		require.NoError(t, r.Add(t.Context(), tooMuch))
 	}
 	require.Equal(t, 1, strings.Count(warnings.String(), "the subagents of a session say too much"))

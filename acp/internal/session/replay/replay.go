@@ -20,12 +20,12 @@ type Options struct {
 	// Stored is the session that is stored, "" if only the agent knew it.
 	Stored sessionstore.ID
 	// Show shows the client of a load an update.
-	Show     func(context.Context, backend.Update) error
-	Store    sessionstore.Histories
-	Recorder sessionstore.RecorderOptions
-	Children *record.ChildLimit
-	Tasks    *tasks.Group
-	Log      *slog.Logger // of the session
+	Show      func(context.Context, backend.Update) error
+	Store     sessionstore.Histories
+	Recorder  sessionstore.RecorderOptions
+	Subagents *record.SubagentLimit
+	Tasks     *tasks.Group
+	Log       *slog.Logger // of the session
 }
 
 // Replay is a history that the agent replays for a load or resume. What the store has of it is
@@ -71,7 +71,7 @@ func (r *Replay) Add(ctx context.Context, u backend.Update) error {
 				return err
 			}
 		}
-		if !to.stored.passed(u) || !o.Children.Admits(u) {
+		if !to.stored.passed(u) || !o.Subagents.Admits(u) {
 			return nil
 		}
 		return to.recorder.Record(ctx, u)

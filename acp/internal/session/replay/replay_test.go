@@ -58,7 +58,7 @@ func begin(t *testing.T, s sessionstore.Store, cause backend.Cause, stored strin
 	require.NoError(t, s.Append(t.Context(), lease, updates(stored)))
 	log := slog.New(slog.DiscardHandler)
 	r = New(Options{Cause: cause, Stored: "s", Store: s, Tasks: tasks.NewGroup(log), Log: log,
-		Children: record.NewChildLimit(400, log), Recorder: sessionstore.RecorderOptions{SegmentBytes: 500},
+		Subagents: record.NewSubagentLimit(400, log), Recorder: sessionstore.RecorderOptions{SegmentBytes: 500},
 		Show: func(_ context.Context, u backend.Update) error {
 			*shown = append(*shown, u)
 			return nil
@@ -103,14 +103,14 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// A history is stored as it comes, whatever its length, but for what children say beyond their
+// A history is stored as it comes, whatever its length, but for what subagents say beyond their
 // limit. It is discarded unless the session takes it.
 //
 // Clauses A36, P7.
 func TestLongReplay(t *testing.T) {
 	s := &drafts{Store: memstore.New(t)}
 	r, _, _ := begin(t, s, backend.Resume, "")
-	turn := append(updates(">a|1"), sessionstore.InChild("sub_a", backend.Text("2")))
+	turn := append(updates(">a|1"), sessionstore.OfSubagent("sub_a", backend.Text("2")))
 	for _, u := range slices.Repeat(turn, 100) {
 		require.NoError(t, r.Add(t.Context(), u))
 	}

@@ -248,7 +248,7 @@ func (f lockedTranscript[C]) recordCall(ctx context.Context, u backend.Update) {
 // shows the mark of the call again if the update has replaced its title.
 func (f lockedTranscript[C]) noteCall(ctx context.Context, u backend.Update) error {
 	remembers := f.Lasts || f.Permits.Decides()
-	if _, of, _ := u.Child(); of.Kind != sessionstore.ToolCall &&
+	if _, of, _ := u.Subagent(); of.Kind != sessionstore.ToolCall &&
 		(of.Kind != sessionstore.ToolCallUpdate || !remembers) {
 		return nil
 	}

@@ -162,7 +162,7 @@ func newTalk(t *testing.T) *talk {
 	joining.Keep()()
 	viewers.Settle(t.Context(), &w.other, func() {})
 	r := record.New(record.Options{Store: w.store, Lease: storetest.Create(t, w.store, "s"),
-		Failed: func(error) {}, Children: record.NewChildLimit(0, log), Tasks: group,
+		Failed: func(error) {}, Subagents: record.NewSubagentLimit(0, log), Tasks: group,
 		Recorder: sessionstore.RecorderOptions{Interval: time.Hour}}) // only as it is flushed
 	w.Transcript = &transcript.Transcript[*window]{Record: r, Lasts: true, Warned: new(atomic.Bool), Log: log,
 		Permits: &permission.Permits{}, Charged: func([]sessionstore.Charge) {},

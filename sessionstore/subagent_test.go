@@ -9,19 +9,19 @@ import (
 )
 
 // Clause A36.
-func TestChildUpdate(t *testing.T) {
+func TestSubagentEvents(t *testing.T) {
 	u, err := sessionstore.ParseUpdate([]byte(
 		` {"update":{"sessionUpdate":"agent_message_chunk"},"_meta":{"n":1.0}}`))
 	require.NoError(t, err)
-	child := sessionstore.InChild("sub_a1", u)
+	subagent := sessionstore.OfSubagent("sub_a1", u)
 	require.Equal(t, `{"sessionId":"sub_a1","update":{"sessionUpdate":"agent_message_chunk"},`+
-		`"_meta":{"n":1.0}}`, child.String())
-	require.Equal(t, child, sessionstore.StoredUpdate(child.Raw))
-	parsed, err := sessionstore.ParseUpdate(child.Raw)
+		`"_meta":{"n":1.0}}`, subagent.String())
+	require.Equal(t, subagent, sessionstore.StoredUpdate(subagent.Raw))
+	parsed, err := sessionstore.ParseUpdate(subagent.Raw)
 	require.NoError(t, err)
-	require.Equal(t, child, parsed)
+	require.Equal(t, subagent, parsed)
 
-	key, of, ok := child.Child()
+	key, of, ok := subagent.Subagent()
 	require.True(t, ok)
 	require.Equal(t, "sub_a1", key)
 	require.Equal(t, sessionstore.AgentMessageChunk, of.Kind)
@@ -29,7 +29,7 @@ func TestChildUpdate(t *testing.T) {
 		of.String())
 }
 
-func TestUpdatesOfNoChild(t *testing.T) {
+func TestUpdatesOfNoSubagent(t *testing.T) {
 	for _, raw := range []string{
 		`{"update":{"sessionUpdate":"plan","sessionId":"sub_a"}}`,
 		`{"sessionId":"other","update":{"sessionUpdate":"plan"}}`,
@@ -38,7 +38,7 @@ func TestUpdatesOfNoChild(t *testing.T) {
 	} {
 		u := sessionstore.StoredUpdate([]byte(raw))
 		require.Equal(t, sessionstore.Kind("plan"), u.Kind, raw)
-		_, of, ok := u.Child()
+		_, of, ok := u.Subagent()
 		require.False(t, ok, raw)
 		require.Equal(t, u, of)
 	}

@@ -18,18 +18,18 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// family is a scripted backend whose sessions have a child. A prompt may also be:
+// family is a scripted backend whose sessions have a subagent. A prompt may also be:
 //
-//	child UPDATE       the child sends an update
-//	announce           the child is announced, as running
-//	ask ROOT METHOD P  the child calls the client, and its folder is ROOT; the session answers with
+//	below UPDATE       the subagent sends an update
+//	announce           the subagent is announced, as running
+//	ask ROOT METHOD P  the subagent calls the client, and its folder is ROOT; the session answers with
 //	                   what came of it
 type family struct {
 	scripted
-	lost bool // the session no longer has the child
+	lost bool // the session no longer has the subagent
 }
 
-const child = "sub_a"
+const subagent = "sub_a"
 
 func (r *family) Open(
 	ctx context.Context, a backend.Activation, h backend.Host,
@@ -44,11 +44,11 @@ type familySession struct {
 	host   backend.Host
 }
 
-func (s *familySession) CancelChild(key string, params backend.Raw) {
+func (s *familySession) CancelSubagent(key string, params backend.Raw) {
 	s.family.note("cancel %s %s", key, params)
 }
 
-func (s *familySession) HasChild(key string) bool { return key == child && !s.family.lost }
+func (s *familySession) HasSubagent(key string) bool { return key == subagent && !s.family.lost }
 
 func (s *familySession) Prompt(
 	ctx context.Context, params backend.Raw, u backend.Updates,
@@ -61,8 +61,8 @@ func (s *familySession) Prompt(
 		case "announce":
 			return s.host.Update(ctx, update(`{"update":{"sessionUpdate":"subagent_update",`+
 				`"sessionId":"sub_a","capabilities":{"cancel":{}},"state":{"state":"running"}}}`))
-		case "child":
-			return s.host.Update(ctx, sessionstore.InChild(child, update(`{"update":`+rest+`}`)))
+		case "below":
+			return s.host.Update(ctx, sessionstore.OfSubagent(subagent, update(`{"update":`+rest+`}`)))
 		}
 		root, rest, _ := strings.Cut(rest, " ")
 		method, call, _ := strings.Cut(rest, " ")
@@ -70,24 +70,24 @@ func (s *familySession) Prompt(
 		if err != nil {
 			return err
 		}
-		result, err := s.host.For(backend.Sender{Child: child, Roots: roots}).Call(ctx, method, backend.Raw(call))()
+		result, err := s.host.For(backend.Sender{Subagent: subagent, Roots: roots}).Call(ctx, method, backend.Raw(call))()
 		if err != nil {
 			result = backend.Encode(err.Error())
 		}
 		return u.Update(ctx, backend.Text(string(result)))
 	}
 	switch verb {
-	case "announce", "child", "ask":
+	case "announce", "below", "ask":
 		return func() (backend.Raw, error) { return backend.Stopped("end_turn"), do() }
 	}
 	return s.Session.Prompt(ctx, params, u)
 }
 
-const childSays = `child {"sessionUpdate":"agent_message_chunk","content":{"type":"text",` +
-	`"text":"from the child"}}`
+const subagentSays = `below {"sessionUpdate":"agent_message_chunk","content":{"type":"text",` +
+	`"text":"from below"}}`
 
-// aboutChild returns the messages that a client was sent about children.
-func aboutChild(messages []message) (about []string) {
+// aboutSubagent returns the messages that a client was sent about subagents.
+func aboutSubagent(messages []message) (about []string) {
 	for _, m := range messages {
 		if text := string(m.Params); strings.Contains(text, "sub_") ||
 			strings.Contains(text, "subagent") {
@@ -97,11 +97,11 @@ func aboutChild(messages []message) (about []string) {
 	return about
 }
 
-// A client that has not declared child sessions is told and asked nothing about them, also if it
+// A client that has not declared subagents is told and asked nothing about them, also if it
 // loads a session of another client.
 //
 // Clause A36.
-func TestChildrenNeedTheCapability(t *testing.T) {
+func TestSubagentsNeedTheCapability(t *testing.T) {
 	store, a := memstore.New(t), folder(t)
 	first := connect(t, acp.Options{Store: store, Backend: using(&family{})})
 	first.declaring(`{"subagents":{}}`)
@@ -110,9 +110,9 @@ func TestChildrenNeedTheCapability(t *testing.T) {
 		c.call("session/prompt", promptParams(id, text))
 	}
 	prompt(first, "announce")
-	prompt(first, childSays)
-	prompt(first, `child {"sessionUpdate":"notice","severity":"info","title":"n"}`)
-	require.Len(t, aboutChild(first.messages()), 2, "and the client takes no notices")
+	prompt(first, subagentSays)
+	prompt(first, `below {"sessionUpdate":"notice","severity":"info","title":"n"}`)
+	require.Len(t, aboutSubagent(first.messages()), 2, "and the client takes no notices")
 	first.leave()
 
 	second := connect(t, acp.Options{Store: store, Backend: using(&family{})})
@@ -120,10 +120,10 @@ func TestChildrenNeedTheCapability(t *testing.T) {
 	second.permit("yes")
 	second.call("session/load", rootsParams(id, a))
 	prompt(second, "announce")
-	prompt(second, childSays)
+	prompt(second, subagentSays)
 	prompt(second, "ask "+a+` session/request_permission {"toolCall":{"toolCallId":"t"},"options":`+
 		once+`}`)
-	about := aboutChild(second.messages())
+	about := aboutSubagent(second.messages())
 	require.Len(t, about, 1)
 	require.Contains(t, about[0], "the client does not offer session/request_permission for subagents")
 	require.Empty(t, second.questions())
@@ -132,11 +132,11 @@ func TestChildrenNeedTheCapability(t *testing.T) {
 	third := connect(t, acp.Options{Store: store, Backend: using(&family{})})
 	third.declaring(`{"subagents":{}}`)
 	third.call("session/load", rootsParams(id, a))
-	require.Len(t, aboutChild(third.messages()), 5)
+	require.Len(t, aboutSubagent(third.messages()), 5)
 }
 
 // Clause A36.
-func TestChildrenAfterJoin(t *testing.T) {
+func TestSubagentsAfterJoin(t *testing.T) {
 	dir, r := folder(t), &family{}
 	s, _ := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
 	connect := func(capabilities string) *client {
@@ -147,18 +147,18 @@ func TestChildrenAfterJoin(t *testing.T) {
 	first := connect(`{"subagents":{}}`)
 	id := first.open(dir)
 	first.call("session/prompt", promptParams(id, "announce"))
-	first.call("session/prompt", promptParams(id, childSays))
+	first.call("session/prompt", promptParams(id, subagentSays))
 	first.beginTurn(id, "wait", "waiting")
 	first.leave()
 
 	second := connect(`{}`)
 	second.call("session/load", rootsParams(id, dir))
-	require.Empty(t, aboutChild(second.messages()))
+	require.Empty(t, aboutSubagent(second.messages()))
 	second.leave()
 
 	third := connect(`{"subagents":{}}`)
 	third.call("session/load", rootsParams(id, dir))
-	require.Len(t, aboutChild(third.messages()), 2)
+	require.Len(t, aboutSubagent(third.messages()), 2)
 	third.send(notification("session/cancel", idParams(id+".sub_a")))
 	third.send(notification("session/cancel", idParams(id)))
 	third.await(0, ended(id))
@@ -171,21 +171,21 @@ func TestChildrenAfterJoin(t *testing.T) {
 	require.NotContains(t, strings.Join(r.noted(), "\n"), `"y"`)
 }
 
-// Clause A36. A load shows that nothing is known of a child that the backend no longer has.
-func TestChildrenAfterLoad(t *testing.T) {
+// Clause A36. A load shows that nothing is known of a subagent that the backend no longer has.
+func TestSubagentsAfterLoad(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		store, a, r := memstore.New(t), folder(t), &family{lost: lost}
 		c := connect(t, acp.Options{Store: store, Backend: using(r)})
 		c.declaring(`{"subagents":{}}`)
 		id := c.open(a)
-		for _, text := range []string{"announce", childSays,
-			`child {"sessionUpdate":"tool_call","toolCallId":"t","title":"T","status":"pending"}`} {
+		for _, text := range []string{"announce", subagentSays,
+			`below {"sessionUpdate":"tool_call","toolCallId":"t","title":"T","status":"pending"}`} {
 			c.call("session/prompt", promptParams(id, text))
 		}
-		told := len(aboutChild(c.messages()))
+		told := len(aboutSubagent(c.messages()))
 		require.Equal(t, 3, told)
 		c.call("session/load", rootsParams(id, a))
-		again := aboutChild(c.messages())[told:]
+		again := aboutSubagent(c.messages())[told:]
 		if !lost {
 			require.Len(t, again, 3)
 			require.NotContains(t, strings.Join(again, ""), "failed")
@@ -201,10 +201,10 @@ func TestChildrenAfterLoad(t *testing.T) {
 	}
 }
 
-// A child's questions are answered without asking only for what lies in its own folders.
+// A subagent's questions are answered without asking only for what lies in its own folders.
 //
 // Clause A36.
-func TestAllowReadsOfChildren(t *testing.T) {
+func TestAllowReadsOfSubagents(t *testing.T) {
 	a := folder(t)
 	inner := filepath.Join(a, "inner")
 	require.NoError(t, os.Mkdir(inner, 0o700))
@@ -223,7 +223,7 @@ func TestAllowReadsOfChildren(t *testing.T) {
 	}
 	ask(inner)
 	require.Empty(t, c.questions())
-	allowed := aboutChild(c.messages())
+	allowed := aboutSubagent(c.messages())
 	require.Len(t, allowed, 1)
 	require.Contains(t, allowed[0], `"sessionId":"`+id+`.sub_a"`)
 	require.Contains(t, allowed[0], "(allowed by the rule `read`)")
