@@ -27,7 +27,7 @@ type adapter struct {
 	base       context.Context // ends with the adapter, after the connection's requests were answered
 	endBase    context.CancelCauseFunc
 
-	uses *uses // by its connection, sessions and prompts; it ends when there are none
+	uses *uses // by its connection, sessions and prompts; it ends after the last
 
 	known    atomic.Pointer[initialization] // nil before initialize
 	starting chan struct{}                  // limits how many MCP servers start at once

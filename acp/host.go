@@ -21,8 +21,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// common is what a session and its host have in common: who runs it, who views it, and its folders.
-// Once the host is open, it does not change.
+// common has what a session shares with its host: who runs it, who views it, and its folders. It
+// does not change once the host is open.
 type common struct {
 	adapter      *adapter        // runs the session
 	id           sessionstore.ID // the client's

@@ -2,9 +2,9 @@ package acp
 
 import "sync"
 
-// uses counts the uses of something that ends when there are none. It is safe for concurrent use.
+// uses counts the uses of something that ends after the last. It is safe for concurrent use.
 type uses struct {
-	none chan struct{} // closed when there are none any more
+	none chan struct{} // closed after the last
 
 	mu    sync.Mutex
 	count int
@@ -13,7 +13,7 @@ type uses struct {
 // newUses returns uses with one.
 func newUses() *uses { return &uses{none: make(chan struct{}), count: 1} }
 
-// add adds one. It reports false if there were none any more.
+// add adds one. It reports false after the last has ended.
 func (u *uses) add() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

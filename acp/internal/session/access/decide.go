@@ -67,7 +67,7 @@ type MessageDecision interface{ ofMessage() }
 
 // All decisions about a message.
 type (
-	// Pass carries it out. The action is what rules were compared with, zero if none were.
+	// Pass carries it out. The action was compared with rules, unless it is zero.
 	Pass struct{ permission.Action }
 	// Confirm carries it out if the user confirms it. The verdict is that of the rule that asks.
 	Confirm struct{ permission.Verdict }
@@ -133,7 +133,7 @@ type Question struct {
 	CanAsk bool            // the session is open
 	InTurn func() bool     // a turn is running now
 	Known  permission.Call // what the agent has said before of the tool call
-	Mode   string          // the id of the session's, "" if it is not known
+	Mode   string          // of the session, by its id, "" if it is not known
 }
 
 // IsRuled reports whether rules may decide: the question is about a tool call of the session.
