@@ -13,8 +13,8 @@ import (
 )
 
 // childUse is the use of a child by a bridge, and of the session that is opened there. Closing it
-// releases all that it holds, and is done once: by bridge.open if that fails, and otherwise after
-// current has given it up. It does not change once it is there.
+// releases all that it holds but the pin, and is done once: by bridge.open if that fails, and
+// otherwise after current has given it up. It does not change once it is there.
 type childUse struct {
 	child  *child.Process
 	bridge *bridge
@@ -22,7 +22,7 @@ type childUse struct {
 	shares bool               // the MCP servers in its working directory, with other sessions
 	alone  bool               // it needs these servers for its additional directories
 
-	unpin   child.Unpin   // removes the pin for the opening; may be called again
+	unpin   child.Unpin   // removes the pin of the opening, or of the request that needs it
 	session *childSession // nil before, and if the child has rejected all requests for one
 }
 
@@ -71,7 +71,6 @@ func (u *childUse) close(ctx context.Context) {
 func (u *childUse) closeFor(
 	ctx context.Context, params backend.Raw,
 ) (result backend.Raw, err error) {
-	defer u.unpin()
 	if cs := u.session; cs != nil && cs.leave(u) {
 		defer cs.detach()
 		now := cs.child.Router.Find(cs.key)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
@@ -264,4 +265,38 @@ func TestIdleProcess(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A turn keeps its process from being stopped as idle, although the bridge that revived the process
+// for it has been replaced and closed.
+func TestIdleStopDuringTurnOfReplaced(t *testing.T) {
+	const idle = 30 * time.Millisecond
+	h, mark := marked(t, abilities{Load: true, Resume: true},
+		proxy.Options{Profile: flagged()}.WithChild(child.Limits{Idle: idle, Backoff: time.Millisecond}))
+	e := newFakeClient(t)
+	b := &proxyTest{t: t, command: h.command, backend: proxy.New(h.command, h.options.WithProcessGrace(patience)),
+		client: e, record: h.record}
+	t.Cleanup(b.close)
+	_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), e)
+	require.NoError(t, err)
+	const params = `{"cwd":"/a","additionalDirectories":["/b"],"mcpServers":[]}`
+	s, _ := b.openWith(params)
+	_, err = b.prompt(s)
+	require.NoError(t, err)
+	requireProcesses(t, 1, mark) // it was stopped
+	ended := make(chan error, 1)
+	work := s.Prompt(t.Context(), backend.Raw(`{"prompt":[{"type":"text","text":"hang"}]}`), turn{e})
+	go func() { _, err := work(); ended <- err }()
+	for !strings.Contains(e.next(), "hanging") {
+	}
+	_, _, err = b.reopened(backend.Resume, s, params)
+	require.NoError(t, err)
+	require.NoError(t, s.Close(t.Context()))
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+		t.Fatal("the turn ended")
+	case <-time.After(20 * idle):
+	}
+	require.Len(t, mark.Processes(), 2, "the turn is still running")
 }

@@ -303,7 +303,9 @@ func TestNoToolServer(t *testing.T) {
 		able    abilities
 		options proxy.Options
 	}{
-		"by protocol":      {abilities{Roots: true}, withTools(t, profiles.Profile{})},
+		"by protocol": {abilities{Roots: true}, withTools(t, profiles.Profile{})},
+		"told by protocol": {abilities{Load: true, Roots: true}, withTools(t, profiles.Profile{
+			Roots: profiles.Roots{OnlyNew: true}, Context: profiles.Context{ByServer: true}})},
 		"by flags":         {abilities{}, withTools(t, profiles.Profile{Roots: profiles.Roots{Flag: "--dir"}})},
 		"turned off":       {abilities{}, withTools(t, profiles.Profile{Roots: profiles.Roots{Tools: profiles.ToolsOff}})},
 		"no program named": {abilities{}, proxy.Options{}},

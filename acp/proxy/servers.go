@@ -55,7 +55,7 @@ func (s *setup) useRelays(previous *setup, saved state) {
 	}
 	wraps := s.proxy.wrapsServers() && slices.ContainsFunc(listServers(s.params),
 		func(server mcpServer) bool { return server.isStdio })
-	saved.RootsMode = s.likelyMode()
+	saved.RootsMode = s.likelyMode(backend.Resume)
 	needs := s.wantsTools(saved) || s.tells || wraps
 	if needs && s.relays.Start(s.proxy.options.RelayDir) {
 		s.proxy.secrets.Add(s.relays.Secret().Value)

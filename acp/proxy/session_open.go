@@ -44,6 +44,7 @@ func (b *bridge) open(
 	}}.open(ctx)
 	if err != nil {
 		u.close(context.WithoutCancel(ctx))
+		u.unpin()
 		return nil, opened, err
 	}
 	return u, opened, nil

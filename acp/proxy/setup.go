@@ -42,7 +42,7 @@ func newSetup(p *proxy, asked backend.Activation, h backend.Host, roots workspac
 		}),
 		relays: relays.New(h, p.log)}
 	s.tells = p.options.Profile.Context.ByServer && p.offersTools() &&
-		briefing.SystemText(s.parts(state{RootsMode: s.likelyMode()})) != ""
+		briefing.SystemText(s.parts(state{RootsMode: s.likelyMode(asked.Cause)})) != ""
 	return s
 }
 
@@ -58,11 +58,12 @@ func parseRoots(params backend.Raw) (workspace.Roots, error) {
 	return workspace.NewRoots(p.Cwd, p.Additional)
 }
 
-// likelyMode returns how a child is given the roots when the session is opened again, if it can do
-// what the last one could.
-func (s *setup) likelyMode() profiles.RootsMode {
+// likelyMode returns how a child is given the roots when the session is opened, if it can do what
+// the last one could.
+func (s *setup) likelyMode(cause backend.Cause) profiles.RootsMode {
 	profile := s.proxy.options.Profile.Roots
-	takes := s.proxy.program.Info().AdditionalDirectories && !profile.OnlyNew
+	takes := s.proxy.program.Info().AdditionalDirectories &&
+		(cause == backend.New || !profile.OnlyNew)
 	mode, _ := profile.Choose(takes, s.roots.Additional())
 	return mode
 }
