@@ -16,7 +16,7 @@ type conversation struct {
 	freeSlot func()       // frees its place among the active sessions of its principal
 
 	// What the user has allowed, and was told or is to be told:
-	allowed *permission.Session
+	allowed *permission.SessionGrants
 	exceeds sync.Map                      // budgets; see budget.Budgets
 	notice  atomic.Pointer[pendingNotice] // nil until a session is about to become active
 	warned  atomic.Bool                   // see transcript.Transcript
@@ -33,7 +33,7 @@ func (o opening) conversation() (*conversation, error) {
 	}
 	id := o.ticket.Queue.ID
 	return &conversation{servers: o.adapter.newServers(id), freeSlot: freeSlot,
-		allowed: permission.NewSession(string(id))}, nil
+		allowed: permission.NewSessionGrants(string(id))}, nil
 }
 
 // end ends the conversation: no session goes on with it.

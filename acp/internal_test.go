@@ -306,7 +306,7 @@ func (foreignAction) IsAction() {}
 // Clause R5.
 func TestForeignActionIsAsked(t *testing.T) {
 	w := roottest.Open(t, t.TempDir())
-	permits := permission.NewPermits(permission.NewSession("s"), w, consent.NewStore(""), worktree.Origins{},
+	permits := permission.NewPermits(permission.NewSessionGrants("s"), w, consent.NewStore(""), worktree.Origins{},
 		func(workspace.Dir) *permission.Permissions {
 			return &permission.Permissions{Deny: []string{"run touch"}}
 		})

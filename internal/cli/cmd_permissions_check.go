@@ -85,5 +85,5 @@ func (set *settings) sources(w *workspace.Workspace) (*permission.Permits, error
 	if err != nil {
 		return nil, err
 	}
-	return permission.NewPermits(permission.NewSession(""), w, set.consents(), origins, set.permissionsFor), nil
+	return permission.NewPermits(permission.NewSessionGrants(""), w, set.consents(), origins, set.permissionsFor), nil
 }

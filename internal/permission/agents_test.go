@@ -204,7 +204,7 @@ func TestFoldersOfCommands(t *testing.T) {
 		if c.session {
 			continue
 		}
-		sources := Permits{session: NewSession(""), workspace: g.place.Workspace, Consents: consent.NewStore(t.TempDir())}
+		sources := Permits{session: NewSessionGrants(""), workspace: g.place.Workspace, Consents: consent.NewStore(t.TempDir())}
 		require.NoError(t, sources.Remember(rule, consent.Consent{}))
 		kept, err := sources.Rules()
 		require.NoError(t, err)
@@ -322,7 +322,7 @@ func TestRulesOfOtherFolders(t *testing.T) {
 	g := newGround(t)
 	rules := func(of map[string]Permissions) (Permissions, bool) {
 		t.Helper()
-		s := NewPermits(NewSession(""), g.place.Workspace, consent.NewStore(""), worktree.Origins{}, func(dir workspace.Dir) *Permissions {
+		s := NewPermits(NewSessionGrants(""), g.place.Workspace, consent.NewStore(""), worktree.Origins{}, func(dir workspace.Dir) *Permissions {
 			if p, ok := of[dir.String()]; ok {
 				return &p
 			}
@@ -366,7 +366,7 @@ func TestOrder(t *testing.T) {
 	edit.Mode = Rules{Deny: []Rule{AllEdits, AllRuns}}
 	require.Equal(t, Deny, Decide(edit, g.rules(t, "allow edit")).Effect)
 	run := g.ask(t, "", command("go test"))
-	permits := Permits{session: NewSession(""), workspace: g.place.Workspace, Consents: consent.NewStore("")}
+	permits := Permits{session: NewSessionGrants(""), workspace: g.place.Workspace, Consents: consent.NewStore("")}
 	permits.AllowExactly(run)
 	v, err := permits.Decide(run)
 	require.NoError(t, err)

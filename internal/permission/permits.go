@@ -15,7 +15,7 @@ type Permits struct {
 	Configured *Permissions // nil if the user has configured none
 	Consents   *consent.Store
 
-	session   *Session
+	session   *SessionGrants
 	workspace *workspace.Workspace
 	origins   worktree.Origins
 	rules     Rules // Configured, and the grants of the roots
@@ -25,22 +25,22 @@ type Permits struct {
 	asked []Action // allowed once, as a rule wants, and not done yet
 }
 
-// Session has what the user has allowed until a session is closed, whichever roots it has.
-type Session struct {
+// SessionGrants are what the user has allowed until a session is closed, whichever roots it has.
+type SessionGrants struct {
 	id    string
 	mu    sync.Mutex
 	given []Rule
 }
 
-// NewSession returns the session with this id, in which the user has allowed nothing yet.
-func NewSession(id string) *Session { return &Session{id: id} }
+// NewSessionGrants returns those of the session with this id: the user has allowed nothing yet.
+func NewSessionGrants(id string) *SessionGrants { return &SessionGrants{id: id} }
 
 // NewPermits returns the rules for a session while it has the roots of w. The session's id may be
 // "" if nobody answers. configured returns what the user has configured for sessions in a folder,
 // nil for nothing. What it denies or asks about for any root holds in the whole session.
 func NewPermits(
-	session *Session, w *workspace.Workspace, consents *consent.Store, origins worktree.Origins,
-	configured func(cwd workspace.Dir) *Permissions,
+	session *SessionGrants, w *workspace.Workspace, consents *consent.Store,
+	origins worktree.Origins, configured func(cwd workspace.Dir) *Permissions,
 ) *Permits {
 	s := &Permits{Consents: consents, session: session, workspace: w, origins: origins}
 	for i, root := range w.Opened() {

@@ -228,7 +228,7 @@ func readOnlyGround(t *testing.T) (g ground, p *Permits) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.Close()) })
 	g.place.Workspace = w
-	return g, NewPermits(NewSession(""), w, consent.NewStore(""), worktree.Origins{},
+	return g, NewPermits(NewSessionGrants(""), w, consent.NewStore(""), worktree.Origins{},
 		func(workspace.Dir) *Permissions { return nil })
 }
 
@@ -302,7 +302,7 @@ func TestFilesInReadOnlyFolders(t *testing.T) {
 // Clause A39.
 func TestEditsInReadOnlyFolders(t *testing.T) {
 	g, _ := readOnlyGround(t)
-	p := NewPermits(NewSession(""), g.place.Workspace, consent.NewStore(""), worktree.Origins{},
+	p := NewPermits(NewSessionGrants(""), g.place.Workspace, consent.NewStore(""), worktree.Origins{},
 		func(workspace.Dir) *Permissions { return &Permissions{Allow: []string{"edit", "read", "tool db.*"}} })
 	decide := func(a Action) Effect {
 		v, err := p.Decide(a)

@@ -43,7 +43,7 @@ func newAccess(
 	w, err := workspace.Open(t.Context(), roots, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.Close()) })
-	permits := permission.NewPermits(permission.NewSession("s"), w, consent.NewStore(""),
+	permits := permission.NewPermits(permission.NewSessionGrants("s"), w, consent.NewStore(""),
 		worktree.Origins{}, func(workspace.Dir) *permission.Permissions { return rules })
 	log := slog.New(slog.DiscardHandler)
 	return New(Options{Session: "s", Roots: w, Guarded: permits.Guarded(), Open: o,
