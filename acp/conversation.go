@@ -12,8 +12,11 @@ import (
 // conversation is what lasts as long as a session is open for its user, however often it is opened
 // again: the sessions that replace one another share it.
 type conversation struct {
+	adapter  *adapter // runs the session
+	queue    *queue
 	servers  *servers.Set // of MCP
 	freeSlot func()       // frees its place among the active sessions of its principal
+	ended    sync.Once
 
 	// What the user has allowed, and was told or is to be told:
 	allowed *permission.SessionGrants
@@ -32,12 +35,18 @@ func (o opening) conversation() (*conversation, error) {
 		return nil, err
 	}
 	id := o.ticket.Queue.ID
-	return &conversation{servers: o.adapter.newServers(id), freeSlot: freeSlot,
+	return &conversation{adapter: o.adapter, queue: o.ticket.Queue,
+		servers: o.adapter.newServers(id), freeSlot: freeSlot,
 		allowed: permission.NewSessionGrants(string(id))}, nil
 }
 
-// end ends the conversation: no session goes on with it.
-func (c *conversation) end(ctx context.Context) error {
-	defer c.freeSlot()
-	return c.servers.Close(ctx)
+// end ends the conversation, once, unless the active session has it.
+func (c *conversation) end(ctx context.Context) {
+	if s := c.queue.Active(); s != nil && s.conversation == c {
+		return
+	}
+	c.ended.Do(func() {
+		defer c.freeSlot() // at the end: the adapter may end then
+		c.adapter.free(ctx, c.queue.ID, c.servers.Close)
+	})
 }

@@ -9,8 +9,10 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // A session ends for one of these reasons. The first five close it, once its turns have ended. Then
@@ -23,7 +25,7 @@ import (
 //	the adapter ends                          adapter.shutdown       as cancelled
 //	its history cannot be shown               load.open              (it has none)
 //	another session takes its place           opening.discard        as cancelled, or in that one
-//	the home was closed before it was active  opening.commit         (it has none)
+//	it cannot become active                   opening.run            (it has none)
 
 // close closes s if it is the active session of its queue. No turn runs in it. params are those of
 // a session/close, or nil; the result is the backend's part of the response.
@@ -32,14 +34,13 @@ func (s *session) close(ctx context.Context, params backend.Raw) json.RawMessage
 		return nil
 	}
 	defer s.viewers.Close()
-	return s.free(ctx, params, s.conversation.end)
+	defer s.conversation.end(ctx)
+	return s.free(ctx, params)
 }
 
-// free frees what s holds, once, and takes the given steps. params and the result are as in close.
-func (s *session) free(
-	ctx context.Context, params backend.Raw, steps ...func(context.Context) error,
-) (result json.RawMessage) {
-	s.host.free(ctx, slices.Insert(steps, 0,
+// free frees what s holds, once. params and the result are as in close.
+func (s *session) free(ctx context.Context, params backend.Raw) (result json.RawMessage) {
+	s.host.free(ctx,
 		func(ctx context.Context) error {
 			s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx))
 			return s.record.Close(ctx)
@@ -47,8 +48,24 @@ func (s *session) free(
 		func(ctx context.Context) (err error) {
 			result, err = closeBackend(ctx, s.backend, params)
 			return err
-		})...)
+		})
 	return result
+}
+
+// free takes steps that free what a session holds. It goes on if one fails or panics.
+func (a *adapter) free(
+	ctx context.Context, id sessionstore.ID, steps ...func(context.Context) error,
+) {
+	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
+	defer cancel()
+	var failed error
+	for _, step := range steps {
+		err := a.tasks.Guard("close", func() error { return step(ctx) })
+		failed = errors.Join(failed, err)
+	}
+	if failed != nil && !errors.Is(failed, backend.ErrClosed) { // the client's end was faster
+		a.log.Warn("cannot close the session", "session", id, "error", failed)
+	}
 }
 
 // closeBackend closes a backend's session, and passes params on if they are those of a

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"sync"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/catalog"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/replay"
-	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
@@ -158,27 +156,17 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 	return h.gate.SaveState(ctx, state)
 }
 
-// free frees what h holds, once. It begins with the given steps, which free what was opened for h
-// and perhaps end the conversation, and goes on if one fails or panics.
+// isActive reports whether the active session is that of h.
+func (h *host) isActive() bool {
+	s := h.queue.Active()
+	return s != nil && s.host == h
+}
+
+// free frees what h holds, once, after the given steps, which free what was opened for h.
 func (h *host) free(ctx context.Context, steps ...func(context.Context) error) {
 	h.freed.Do(func() {
 		h.gate.Advance(gate.Closed)
-		ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
-		defer cancel()
-		var failed error
-		for _, step := range append(steps, h.closeRoots) {
-			err := h.adapter.tasks.Guard("close", func() error { return step(ctx) })
-			failed = errors.Join(failed, err)
-		}
-		if failed != nil && !errors.Is(failed, backend.ErrClosed) { // the client's end was faster
-			h.adapter.log.Warn("cannot close the session", "session", h.id, "error", failed)
-		}
+		closeRoots := func(context.Context) error { return h.unguarded.Close() }
+		h.adapter.free(ctx, h.id, append(steps, closeRoots)...)
 	})
-}
-
-func (h *host) closeRoots(context.Context) error {
-	if h.unguarded == nil { // they could not be opened
-		return nil
-	}
-	return h.unguarded.Close()
 }

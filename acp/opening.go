@@ -53,10 +53,28 @@ func (o opening) run(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	defer h.replay.Drop(ctx)
-	s, opened, err := o.openSession(ctx, h)
+	free := func(ctx context.Context) { h.free(ctx) } // what is open so far
+	defer func() {
+		if !h.isActive() { // also after a panic
+			free(context.WithoutCancel(ctx))
+			h.conversation.end(context.WithoutCancel(ctx))
+		}
+	}()
+	b, opened, err := o.openBackend(ctx, h)
 	if err != nil {
 		return nil, err
 	}
+	free = func(ctx context.Context) { h.free(ctx, b.Close) }
+	result, err := lifecycleResult(opened.Result)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := o.store(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(h, b, result, lease)
+	free = func(ctx context.Context) { s.free(ctx, nil) }
 	if err := o.commit(context.WithoutCancel(ctx), s, opened); err != nil { // too late to give up
 		return nil, err
 	}
@@ -71,90 +89,70 @@ func (o opening) openHost(ctx context.Context) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{replay: o.newReplay(), keepsTurns: o.forAll, common: &common{adapter: o.adapter,
-		id: o.ticket.Queue.ID, storeID: o.storeID, queue: o.ticket.Queue, conversation: c,
-		viewers: o.viewers, gate: gate.New((*session).storeState)}}
 	return tasks.FromDiskOrUndo(ctx, o.adapter.tasks,
-		func() (*host, error) { return h, o.openRoots(ctx, h) },
-		func(*host) { o.undo(ctx, h) })
+		func() (*host, error) { return o.openRoots(ctx, c) },
+		func(h *host) {
+			if h != nil { // it came too late
+				h.free(context.WithoutCancel(ctx))
+			}
+			c.end(context.WithoutCancel(ctx))
+		})
 }
 
-// undo frees what was opened in vain for h: with the given steps, and the conversation if no
-// session had it before.
-func (o opening) undo(ctx context.Context, h *host, steps ...func(context.Context) error) {
-	if o.previous == nil {
-		steps = append(steps, h.conversation.end)
-	}
-	h.free(context.WithoutCancel(ctx), steps...)
-}
-
-// openRoots opens the roots of h, scans them, and prepares the MCP servers.
-func (o opening) openRoots(ctx context.Context, h *host) error {
-	a := o.adapter
+// openRoots opens the roots, scans them, and prepares the MCP servers.
+func (o opening) openRoots(ctx context.Context, c *conversation) (h *host, err error) {
+	a, id := o.adapter, o.ticket.Queue.ID
 	w, opened, err := o.asked.folders.Open(ctx, a.options.Workspace)
 	if err != nil {
 		if !o.isFirst() {
 			listing.HintMoves(strictjson.ViolationsOf(err), o.asked.folders.Movable(),
 				a.options.Worktrees.registry())
 		}
-		return err
+		return nil, err
 	}
-	h.params, h.unguarded = o.asked.withFolders(opened), w
-	permits := permission.NewPermits(h.conversation.allowed, w, a.consents(), a.origins(),
+	defer func() {
+		if h == nil { // also after a panic
+			_ = w.Close()
+		}
+	}()
+	params := o.asked.withFolders(opened)
+	permits := permission.NewPermits(c.allowed, w, a.consents(), a.origins(),
 		func(cwd workspace.Dir) *permission.Permissions {
 			return (*permission.Permissions)(a.options.Permissions(cwd))
 		})
 	guarded := permits.Guarded()
-	h.change, err = a.prepareServers(h.conversation.servers, w, h.params.servers)
+	change, err := a.prepareServers(c.servers, w, params.servers)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.catalog, err = catalog.Scan(ctx, catalog.Options{Roots: guarded,
+	found, err := catalog.Scan(ctx, catalog.Options{Roots: guarded,
 		Wait: a.options.tuning.RescanWait, Base: a.base, Tasks: a.tasks,
-		Log: a.log.With("session", h.id)})
+		Log: a.log.With("session", id)})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.access = access.New(access.Options{Session: string(h.id), Agent: a.info().Profile,
-		Restricted: a.info().Restricted, Roots: w, Guarded: guarded, Open: a.options.Workspace,
-		Permits: permits, Servers: h.params.servers, Catalog: h.catalog.Found, Tasks: a.tasks,
-		Log: a.log})
-	return nil
+	return &host{replay: o.newReplay(), keepsTurns: o.forAll, change: change, common: &common{
+		adapter: a, id: id, storeID: o.storeID, queue: o.ticket.Queue, conversation: c,
+		viewers: o.viewers, gate: gate.New((*session).storeState),
+		params: params, unguarded: w, catalog: found,
+		access: access.New(access.Options{Session: string(id), Agent: a.info().Profile,
+			Restricted: a.info().Restricted, Roots: w, Guarded: guarded, Open: a.options.Workspace,
+			Permits: permits, Servers: params.servers, Catalog: found.Found, Tasks: a.tasks,
+			Log: a.log})}}, nil
 }
 
-// openSession opens the backend's part of a session, and stores the session. The turns of the
-// previous one go on, unless the backend needs them to end. If it fails, h is freed.
-func (o opening) openSession(
+// openBackend opens the backend's part of the session. The turns of the previous one go on, unless
+// the backend needs them to end.
+func (o opening) openBackend(
 	ctx context.Context, h *host,
-) (s *session, opened backend.Opened, err error) {
-	var steps []func(context.Context) error // that undo what was done
-	defer func() {
-		if s == nil { // also after a panic
-			o.undo(ctx, h, steps...)
-		}
-	}()
+) (backend.Session, backend.Opened, error) {
 	b, opened, err := o.adapter.backend.Open(ctx, o.activation(ctx, h), h)
 	if errors.Is(err, backend.ErrUnknownSession) {
 		if _, told := errors.AsType[*backend.Error](err); !told || o.source.Unstored {
 			err = errUnknownSession(h.params.id)
 		} // otherwise it is listed, so it matters why it cannot be opened
 	}
-	if err != nil {
-		return nil, opened, err
-	}
-	steps = append(steps, b.Close)
-	result, err := lifecycleResult(opened.Result)
-	if err != nil {
-		return nil, opened, err
-	}
-	if o.adapter.home.queues.IsClosed() { // the connection has ended
-		return nil, opened, backend.ErrClosed
-	}
-	lease, err := o.store(ctx, h)
-	if err != nil {
-		return nil, opened, err
-	}
-	return newSession(h, b, result, lease), opened, nil
+	return b, opened, err
 }
 
 // activation returns what the backend is told.
@@ -197,6 +195,8 @@ func (o opening) history(ctx context.Context) iter.Seq2[backend.Update, error] {
 func (o opening) store(ctx context.Context, h *host) (sessionstore.Lease, error) {
 	store := o.adapter.options.Store
 	switch {
+	case o.adapter.home.queues.IsClosed(): // the connection has ended
+		return sessionstore.Lease{}, backend.ErrClosed
 	case o.cause == backend.New:
 		return store.Create(ctx, o.created(h))
 	case o.cause == backend.Fork && o.source.Unstored: // only the backend has the history
@@ -283,14 +283,9 @@ func (o opening) takeOver(
 }
 
 // commit makes s active in place of the previous session, which ends even if s cannot become active
-// because the connection has ended: s is freed then, but remains stored.
+// because the connection has ended: s remains stored then.
 func (o opening) commit(ctx context.Context, s *session, opened backend.Opened) error {
 	defer o.discard(ctx, s.storeID, opened.Superseded)
-	defer func() {
-		if s.queue.Active() != s { // also after a panic
-			s.free(ctx, nil, s.conversation.end)
-		}
-	}()
 	if err := s.host.endPrevious(ctx); err != nil {
 		o.adapter.log.Warn("cannot end the turn", "session", o.storeID, "error", err)
 	}
