@@ -35,7 +35,7 @@ type answer = turns.Answer[*connection]
 // Only that of session.askBeforeTurn does not: whether to go on when a budget is used up.
 func (a asker) ask(ctx context.Context, q question.Question) (permission.Verdict, func() answer) {
 	s, live := a.host.gate.Live()
-	asked := access.Question{Question: q, From: a.from, CanAsk: live, InTurn: s.inTurn}
+	asked := access.Question{Question: q, From: a.from, CanAsk: live, InTurn: a.host.inTurn}
 	if asked.IsRuled() && q.Own == nil {
 		if err := a.addKnown(ctx, &asked); err != nil {
 			return permission.Verdict{}, func() answer { return answer{Err: err} }

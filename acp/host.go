@@ -162,6 +162,12 @@ func (h *host) isActive() bool {
 	return s != nil && s.host == h
 }
 
+// inTurn reports whether the session is live, and in a turn; see session.inTurn.
+func (h *host) inTurn() bool {
+	s, live := h.gate.Live()
+	return live && s.inTurn()
+}
+
 // free frees what h holds, once, after the given steps, which free what was opened for h.
 func (h *host) free(ctx context.Context, steps ...func(context.Context) error) {
 	h.freed.Do(func() {

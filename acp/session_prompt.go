@@ -31,7 +31,7 @@ type promptRequest struct {
 	from   *connection
 	params promptParams
 	viewed *session // that the client had open when it sent the prompt, or nil
-	ticket *ticket
+	ticket turns.PromptTicket[session]
 	leave  context.CancelCauseFunc // ends the context of the request, and with it the turn
 	// freeSlot frees its place among the unanswered prompts of the principal.
 	freeSlot func()

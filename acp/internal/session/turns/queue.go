@@ -217,14 +217,14 @@ func (e *TooManyError) Error() string { return "a turn is running in session " +
 // turns are already running or waiting, and no request in between ends them; 0 means no limit.
 func (qs *Queues[S]) PromptTicket(
 	id sessionstore.ID, sender any, t *Turn, limit int,
-) (*Ticket[S], error) {
+) (PromptTicket[S], error) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.getLocked(id)
 	if limit > 0 && countGoingOn(q.precedingLocked(sender)) >= limit {
-		return nil, &TooManyError{id}
+		return PromptTicket[S]{}, &TooManyError{id}
 	}
-	return q.addLocked(Ordinary, sender, t), nil
+	return PromptTicket[S]{q.addLocked(Ordinary, sender, t)}, nil
 }
 
 func (qs *Queues[S]) getLocked(id sessionstore.ID) *Queue[S] {

@@ -68,7 +68,7 @@ func TestPromptsDoNotOvertakeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var queues turns.Queues[session]
 		var begun []int
-		all := make([]*turns.Ticket[session], 3)
+		all := make([]turns.PromptTicket[session], 3)
 		for i := range all {
 			at, err := queues.PromptTicket("s", "", turns.New(t.Context()), 0)
 			require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestTurnToldToEndOverlaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var queues turns.Queues[session]
 		var all [3]*turns.Turn
-		var at [3]*turns.Ticket[session]
+		var at [3]turns.PromptTicket[session]
 		begin := func(i int) (overlaps bool) {
 			var err error
 			all[i] = turns.New(t.Context())

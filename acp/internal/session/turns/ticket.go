@@ -12,13 +12,17 @@ type Ticket[S any] struct {
 	Queue  *Queue[S]
 	kind   RequestKind
 	sender any           // nil for a request of nobody, which the program makes itself
-	turn   *Turn         // of a prompt
+	turn   *Turn         // of a [PromptTicket], nil for others
 	held   chan struct{} // closed when the ticket holds the queue
 
 	// Guarded by the mutex of the queues:
 	place     place
 	exclusive bool // no other turn overlaps that of the ticket
 }
+
+// PromptTicket is the ticket of a prompt. When it holds the queue, AwaitTurn waits until the turn may
+// run; Answered ends that. The prompt remains one of the queue's although the ticket is released.
+type PromptTicket[S any] struct{ *Ticket[S] }
 
 // RequestKind is the kind of request that a ticket is for.
 type RequestKind int
@@ -94,7 +98,7 @@ func (at *Ticket[S]) Release() {
 // if earlier turns go on for which the turn waits: requests behind it do not. An exclusive turn
 // waits for all earlier ones, and so does one that follows an exclusive turn. limit is as for
 // [Queues.PromptTicket]. overlaps reports whether there are turns for which it does not wait.
-func (at *Ticket[S]) AwaitTurn(exclusive bool, limit int) (overlaps bool, err error) {
+func (at PromptTicket[S]) AwaitTurn(exclusive bool, limit int) (overlaps bool, err error) {
 	earlier, waitsForAll := at.follow(exclusive)
 	goingOn := countGoingOn(earlier)
 	// a lifecycle request between them and the turn may have failed before it ended them
@@ -118,11 +122,11 @@ func (at *Ticket[S]) AwaitTurn(exclusive bool, limit int) (overlaps bool, err er
 
 // follow returns the turns before that of the ticket, and whether it waits for all of them. It is
 // exclusive then, so that those behind it do not overtake it.
-func (at *Ticket[S]) follow(exclusive bool) (earlier []*Turn, waitsForAll bool) {
+func (at PromptTicket[S]) follow(exclusive bool) (earlier []*Turn, waitsForAll bool) {
 	q := at.Queue
 	defer q.lock()()
 	for _, other := range q.prompts {
-		if other == at {
+		if other == at.Ticket {
 			break
 		}
 		earlier = append(earlier, other.turn)
@@ -133,10 +137,10 @@ func (at *Ticket[S]) follow(exclusive bool) (earlier []*Turn, waitsForAll bool) 
 }
 
 // Answered notes, once, that the prompt was answered, and gives up the ticket.
-func (at *Ticket[S]) Answered() {
+func (at PromptTicket[S]) Answered() {
 	q := at.Queue
 	defer q.lock()()
-	q.prompts = without(q.prompts, at)
+	q.prompts = without(q.prompts, at.Ticket)
 	at.turn.answered()
-	q.removeLocked(at)
+	q.removeLocked(at.Ticket)
 }

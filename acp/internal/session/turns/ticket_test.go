@@ -53,7 +53,7 @@ func TestWhichTurnsOverlap(t *testing.T) {
 		name := fmt.Sprintf("exclusive %t,%t ending %t", first, second, ending)
 		synctest.Test(t, func(t *testing.T) {
 			var queues Queues[int]
-			prompt := func() *Ticket[int] {
+			prompt := func() PromptTicket[int] {
 				at, err := queues.PromptTicket("s", "", New(t.Context()), 0)
 				require.NoError(t, err)
 				return at
