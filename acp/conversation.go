@@ -47,6 +47,6 @@ func (c *conversation) end(ctx context.Context) {
 	}
 	c.ended.Do(func() {
 		defer c.freeSlot() // at the end: the adapter may end then
-		c.adapter.free(ctx, c.queue.ID, c.servers.Close)
+		c.adapter.closeAll(ctx, c.queue.ID, c.servers.Close)
 	})
 }

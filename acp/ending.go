@@ -52,8 +52,8 @@ func (s *session) free(ctx context.Context, params backend.Raw) (result json.Raw
 	return result
 }
 
-// free takes steps that free what a session holds. It goes on if one fails or panics.
-func (a *adapter) free(
+// closeAll closes what a session holds, step by step. It goes on if one fails or panics.
+func (a *adapter) closeAll(
 	ctx context.Context, id sessionstore.ID, steps ...func(context.Context) error,
 ) {
 	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)

@@ -173,6 +173,6 @@ func (h *host) free(ctx context.Context, steps ...func(context.Context) error) {
 	h.freed.Do(func() {
 		h.gate.Advance(gate.Closed)
 		closeRoots := func(context.Context) error { return h.unguarded.Close() }
-		h.adapter.free(ctx, h.id, append(steps, closeRoots)...)
+		h.adapter.closeAll(ctx, h.id, append(steps, closeRoots)...)
 	})
 }

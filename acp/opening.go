@@ -53,10 +53,10 @@ func (o opening) run(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	defer h.replay.Drop(ctx)
-	free := func(ctx context.Context) { h.free(ctx) } // what is open so far
+	undo := func(ctx context.Context) { h.free(ctx) } // frees what is open so far
 	defer func() {
 		if !h.isActive() { // also after a panic
-			free(context.WithoutCancel(ctx))
+			undo(context.WithoutCancel(ctx))
 			h.conversation.end(context.WithoutCancel(ctx))
 		}
 	}()
@@ -64,7 +64,7 @@ func (o opening) run(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	free = func(ctx context.Context) { h.free(ctx, b.Close) }
+	undo = func(ctx context.Context) { h.free(ctx, b.Close) }
 	result, err := lifecycleResult(opened.Result)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (o opening) run(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	s := newSession(h, b, result, lease)
-	free = func(ctx context.Context) { s.free(ctx, nil) }
+	undo = func(ctx context.Context) { s.free(ctx, nil) }
 	if err := o.commit(context.WithoutCancel(ctx), s, opened); err != nil { // too late to give up
 		return nil, err
 	}

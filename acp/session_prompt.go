@@ -62,7 +62,7 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 		leave: leave, freeSlot: freeSlot}
 	p.ticket, err = c.home.queues.PromptTicket(params.id, c, p.turn, limit)
 	if err != nil {
-		p.free()
+		p.release()
 		return jsonrpc.Fail(protocolError(err))
 	}
 	return func() (json.RawMessage, error) { return p.serve(ctx, r) }
@@ -104,8 +104,8 @@ func (c *connection) promptContext(
 	}
 }
 
-// free frees what the prompt holds besides the ticket.
-func (p *promptRequest) free() {
+// release frees what the prompt holds besides the ticket.
+func (p *promptRequest) release() {
 	p.leave(nil)
 	p.freeSlot()
 }

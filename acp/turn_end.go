@@ -152,7 +152,7 @@ func (p *promptRequest) answer(ctx context.Context, r *jsonrpc.Request) (json.Ra
 // response, and frees what the prompt holds. The next turn may begin then. It is called once: after
 // the response, before one that the client does not read, or if the client has left.
 func (p *promptRequest) conclude() {
-	defer p.free()
+	defer p.release()
 	defer p.ticket.Answered()
 	o := p.decide()
 	if p.audience == nil || p.audience.Others(p.from) == 0 {
