@@ -777,6 +777,21 @@ func TestElicitation(t *testing.T) {
 	}
 }
 
+// Cancelling the turn ends an unanswered permission request, and the call is shown as failed.
+//
+// Clause W5.
+func TestCancelDuringToolPermission(t *testing.T) {
+	notOverRemote(t, namesServers)
+	c := start(t, acp.Options{})
+	id := c.serve([]string{folder(t)}, server("one", "files"))
+	prompt := c.post("session/prompt", promptParams(id, "use one.where"))
+	_, at := c.await(0, func(m message) bool { return m.Method == "session/request_permission" })
+	c.send(notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	c.await(at, func(m message) bool { return m.Method == "$/cancel_request" })
+	c.await(at, func(m message) bool { return strings.Contains(string(m.Params), `"failed"`) })
+}
+
 // A server starts in a folder by its path, so the path must still lead to the folder of the
 // session: at first, after the user was asked, and when the server is restarted.
 //

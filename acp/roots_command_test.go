@@ -534,3 +534,12 @@ func TestRootsAddReadOnly(t *testing.T) {
 	require.False(t, readOnly(id))
 	require.False(t, readOnly(c.open(cwd, dep)))
 }
+
+// The commands of acp-agent are announced for a backend that announces none.
+func TestCommandsOfSilentBackend(t *testing.T) {
+	c := start(t, acp.Options{Backend: using(&scripted{})})
+	c.open(folder(t))
+	c.await(0, func(m message) bool {
+		return strings.Contains(string(m.Params), "available_commands_update")
+	})
+}

@@ -9,7 +9,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // archived returns the ids that session/list shows with a filter, and checks their member archived.
@@ -69,23 +68,6 @@ func TestArchive(t *testing.T) {
 	require.Equal(t, []string{"archived type"},
 		c.try("session/list", `{"archived":true}`).findings(t))
 	require.Len(t, c.list(`{"archived":null}`), 2)
-}
-
-// A cursor belongs to the filter by archive state too.
-//
-// Clause A18.
-func TestArchiveCursor(t *testing.T) {
-	c := start(t, acp.Options{})
-	a := folder(t)
-	for range sessionstore.PageSize + 1 {
-		c.open(a)
-	}
-	var page struct{ NextCursor string }
-	require.NoError(t, json.Unmarshal(c.call("session/list", `{"archived":"exclude"}`), &page))
-	require.Len(t, c.list(encode(map[string]any{"cursor": page.NextCursor})), 1,
-		"exclude is the default")
-	require.Equal(t, []string{"cursor cursor"}, c.try("session/list",
-		encode(map[string]any{"cursor": page.NextCursor, "archived": "include"})).findings(t))
 }
 
 // Clause A31.

@@ -718,35 +718,6 @@ func TestStatesInResponse(t *testing.T) {
 	}, shown(t, c.messages()[before:], id))
 }
 
-// White space between tokens may hold line breaks, on which neither the wire nor the store comes
-// apart.
-//
-// Clause A27.
-func TestMultilineUpdates(t *testing.T) {
-	store := sqlite.New(sqlite.Options{Dir: t.TempDir()})
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	r := &speaking{updates: []string{
-		"{\n\t\"sessionUpdate\": \"agent_message_chunk\",\r\n\t\"content\": {\"type\":\"text\", " +
-			"\"text\":\"a\\nb\"}\r}",
-		"{\"sessionUpdate\":\"_kind\",\n\"x\":[1,\n2]}",
-	}}
-	c := start(t, acp.Options{Store: store, Backend: using(r)})
-	a := folder(t)
-	id := c.open(a)
-	prompt := c.post("session/prompt",
-		"{\"sessionId\":\""+id+"\",\r\"prompt\":[{\"type\":\"text\",\r\"text\":\"go\"}]}")
-	require.Equal(t, "end_turn", c.response(prompt).stopReason(t))
-	before := len(c.messages())
-	c.call("session/load", rootsParams(id, a))
-	got := shown(t, c.messages()[before:], id)
-	require.Len(t, got, 3)
-	require.JSONEq(t,
-		`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"go"}}`, got[0])
-	for i, update := range r.updates {
-		require.JSONEq(t, update, got[1+i])
-	}
-}
-
 // A link that was moved while a session was closed must not grant another folder unnoticed.
 //
 // Clause C13.

@@ -206,15 +206,6 @@ func TestWindows(t *testing.T) {
 			a.reply(asked, yes)
 			require.Equal(t, "end_turn", a.response(turn).stopReason(t))
 		},
-		"stop ends a question": func(t *testing.T, w *windows, a *client) {
-			b := w.join()
-			turn := w.prompt(a, askPermission)
-			forA, forB := question(a), question(b)
-			b.send(notification("session/cancel", idParams(w.id)))
-			b.reply(forB, cancelled)
-			a.await(0, cancels(forA))
-			require.Equal(t, "cancelled", a.response(turn).stopReason(t))
-		},
 		"a mode is shown in the other window": func(t *testing.T, w *windows, a *client) {
 			b := w.join()
 			a.call("session/set_mode", `{"sessionId":"`+w.id+`","modeId":"ask"}`)
@@ -480,6 +471,30 @@ func TestJoinThatDoesNotRead(t *testing.T) {
 	all := strings.Join(texts(w.join().messages(), w.id), "")
 	require.Equal(t, all, strings.Join(texts(b.messages(), w.id), ""))
 	require.Contains(t, all, "2999nextnextnext01234")
+}
+
+// The machine of the only window sleeps. Its turn goes on.
+//
+// Clause N7.
+func TestSleepingWindow(t *testing.T) {
+	dir := folder(t)
+	next := make(chan struct{})
+	_, connect := lasting(t, dir, acp.ServerOptions{},
+		acp.Options{Backend: using(stepper(next))}.With(acp.Tuning{SlowViewer: time.Millisecond}))
+	a := connect()
+	id := a.open(dir)
+	goOn := a.stall()
+	turn := a.post("session/prompt", promptParams(id, "steps"))
+	for range 1_000 {
+		next <- struct{}{}
+	}
+	close(next)
+	goOn()
+	says(a, "took too long to read")
+	require.Equal(t, "end_turn", a.response(turn).stopReason(t))
+	b := connect()
+	b.call("session/load", rootsParams(id, dir))
+	require.True(t, strings.HasSuffix(strings.Join(texts(b.messages(), id), ""), "998,999,"))
 }
 
 // A window that is not read holds up its session, until another one opens that, even if a prompt

@@ -35,7 +35,6 @@ func TestCheckBlock(t *testing.T) {
 		`{"type":"text","text":null}`:                     "x.text null",
 		`{"type":"image","data":"AA=="}`:                  "x.mimeType required",
 		`{"type":"image","data":1,"mimeType":"x"}`:        "x.data type",
-		`{"type":"resource_link","uri":"file:///a"}`:      "x.name required",
 		`{"type":"resource"}`:                             "x.resource required",
 		`{"type":"resource","resource":{"text":"x"}}`:     "x.resource.uri required",
 		`{"type":"resource","resource":{"uri":"a:b"}}`:    "x.resource.text required",
@@ -78,12 +77,13 @@ func TestCheckSystemPrompt(t *testing.T) {
 		{served, `"x":{"mode":"append","content":[]}`, "x.content empty"},
 		{served, `"x":{"mode":"append","content":[` + text + `,"more"]}`, "x.content type"},
 		{served, `"x":{"mode":"append","content":[{"type":"text","text":" \n"}]}`, "x.content[0].text empty"},
-		{served, `"x":{"mode":"append","content":[{"type":"text"}]}`, "x.content[0].text required"},
 		{served, `"x":{"mode":"append","content":[{"type":"image"}]}`, "x.content[0].type unsupported"},
 		{refused, `"x":{"mode":"append","content":[` + text + `]}`, "x unsupported"},
 		{backend.SystemPromptsUnchecked, `"x":7`, ""},
 	} {
-		check := func(v *strictjson.Violations, f strictjson.Field) { content.CheckSystemPrompt(v, f, c.by) }
+		check := func(v *strictjson.Violations, f strictjson.Field) {
+			content.CheckSystemPrompt(v, f, c.by)
+		}
 		require.Equal(t, c.wrong, findings(t, c.said, check), c.said)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// updates returns the updates that a text describes, with | between them: >x is a piece of a prompt,
-// = a state, and anything else what the agent says.
+// updates returns the updates that a text describes, with | between them: >x is a piece of a
+// prompt, = a state, and anything else what the agent says.
 func updates(text string) (all []sessionstore.Update) {
 	for one := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '|' }) {
 		u := backend.Text(one)
@@ -56,10 +56,8 @@ func TestEnd(t *testing.T) {
 	const past = ">say one|1|>say two|2|>say three|3"
 	for name, c := range map[string]struct{ stored, replayed, after string }{
 		"nothing is stored":     {"", "hello|>a|1", "hello|>a|1"},
-		"nothing is replayed":   {past, "", ""},
 		"all of it":             {past, past, ""},
 		"a notice":              {past, "Restored.", ""},
-		"the first turn":        {past, ">say one|1", ""},
 		"the last turn":         {past, ">say three|3", ""},
 		"without the last turn": {past, ">say one|1|>say two|2", ""},
 		"without an answer":     {past, ">say one|1|>say two|2|>say three", ""},

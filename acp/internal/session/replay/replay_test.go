@@ -77,7 +77,6 @@ func TestReplay(t *testing.T) {
 		"a resume of an empty session": {backend.Resume, "", ">a|1", "", ">a|1"},
 		"nothing new":                  {backend.Load, ">a|1", ">a|1", "", ">a|1"},
 		"more":                         {backend.Load, ">a|1", ">a|x|>b|2", "", ">a|1|>b|2"},
-		"more in a resume":             {backend.Resume, ">a|1", ">a|x|>b|2", "", ">a|1|>b|2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := memstore.New(t)

@@ -3,7 +3,6 @@ package transcript_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -89,7 +88,7 @@ mark Read -> tool_call {"title":"Read (allowed)","toolCallId":"1"}
 mark Read -> tool_call_update {"title":"Read (allowed)","toolCallId":"1"}
 send tool_call_update {"title":"App","toolCallId":"1"} -> &|tool_call_update {"title":"App (allowed)","toolCallId":"1"}
 
-# so is one that has no title either
+# so is one that has no title
 mark -> tool_call {"title":"read (allowed)","toolCallId":"1"}
 
 # a call that is mentioned only in a question is recorded from that, and that it was rejected
@@ -131,7 +130,7 @@ func TestTranscript(t *testing.T) {
 			}
 		})
 	}
-	err := newTalk(t).Send(t.Context(), backend.Update{Raw: backend.Raw(`[]`)}, transcript.ShowFirst)
+	err := newTalk(t).Send(t.Context(), backend.Update{Raw: []byte("[]")}, transcript.ShowFirst)
 	require.ErrorContains(t, err, "not an object")
 }
 
@@ -230,7 +229,7 @@ func (w *talk) do(verb, what string) string {
 	case "rules":
 		w.Permits.Configured, w.Unruled = &permission.Permissions{}, "It asks little"
 	default:
-		err = errors.New("no such step")
+		require.Fail(w.t, verb, "no such step")
 	}
 	require.NoError(w.t, err)
 	return w.outcome()
