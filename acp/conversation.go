@@ -7,15 +7,16 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // conversation is what lasts as long as a session is open for its user, however often it is opened
 // again: the sessions that replace one another share it.
 type conversation struct {
-	adapter  *adapter // runs the session
-	queue    *queue
-	servers  *servers.Set // of MCP
-	freeSlot func()       // frees its place among the active sessions of its principal
+	adapter  *adapter        // runs the session
+	id       sessionstore.ID // the client's
+	servers  *servers.Set    // of MCP
+	freeSlot func()          // frees its place among the active sessions of its principal
 	ended    sync.Once
 
 	// What the user has allowed, and was told or is to be told:
@@ -35,18 +36,15 @@ func (o opening) conversation() (*conversation, error) {
 		return nil, err
 	}
 	id := o.ticket.Queue.ID
-	return &conversation{adapter: o.adapter, queue: o.ticket.Queue,
+	return &conversation{adapter: o.adapter, id: id,
 		servers: o.adapter.newServers(id), freeSlot: freeSlot,
 		allowed: permission.NewSessionGrants(string(id))}, nil
 }
 
-// end ends the conversation, once, unless the active session has it.
+// end ends the conversation, once: no session goes on with it.
 func (c *conversation) end(ctx context.Context) {
-	if s := c.queue.Active(); s != nil && s.conversation == c {
-		return
-	}
 	c.ended.Do(func() {
 		defer c.freeSlot() // at the end: the adapter may end then
-		c.adapter.closeAll(ctx, c.queue.ID, c.servers.Close)
+		c.adapter.closeAll(ctx, c.id, c.servers.Close)
 	})
 }

@@ -57,14 +57,15 @@ func (o opening) run(ctx context.Context) (*session, error) {
 	defer func() {
 		if !h.isActive() { // also after a panic
 			undo(context.WithoutCancel(ctx))
-			h.conversation.end(context.WithoutCancel(ctx))
+			o.endConversation(ctx, h.conversation)
 		}
 	}()
 	b, opened, err := o.openBackend(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	undo = func(ctx context.Context) { h.free(ctx, b.Close) }
+	closeBackend := b.Close
+	undo = func(ctx context.Context) { h.free(ctx, closeBackend) }
 	result, err := lifecycleResult(opened.Result)
 	if err != nil {
 		return nil, err
@@ -95,8 +96,16 @@ func (o opening) openHost(ctx context.Context) (*host, error) {
 			if h != nil { // it came too late
 				h.free(context.WithoutCancel(ctx))
 			}
-			c.end(context.WithoutCancel(ctx))
+			o.endConversation(ctx, c)
 		})
+}
+
+// endConversation ends the conversation of a session that was opened in vain, unless it is that of
+// a previous one, which ends it when it is closed.
+func (o opening) endConversation(ctx context.Context, c *conversation) {
+	if o.previous == nil {
+		c.end(context.WithoutCancel(ctx))
+	}
 }
 
 // openRoots opens the roots, scans them, and prepares the MCP servers.
